@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-model test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse validity wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-model test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse wheel-test ui up vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -117,14 +117,6 @@ check: .venv/.test
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
-
-# Whether verdict and order agree with those who know: before and after every change to rules, facts
-# and prompts. A folder of readers' files, or of labels.csv as python -m tools.labelled makes them.
-LABELLED ?= labelled
-validity: .venv/.run
-	@test -d "$(LABELLED)" || { echo "No folder $(LABELLED): make one with python -m tools.labelled" \
-		"(its help says how), or name yours: make validity LABELLED=FOLDER"; exit 1; }
-	@$(BIN)/debrief validity "$(LABELLED)"
 
 # The built wheels alone, in an empty environment and an empty folder, run the demo.
 wheel-test: .venv/.run

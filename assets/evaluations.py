@@ -18,14 +18,16 @@ from debrief.evaluation import holds_answer
 from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake, Row
-from debrief.langfuse.outgoing import ScoreReceipt
+from debrief.langfuse.outgoing import ScoreReceipt, UnreviewedSession
 from debrief.langfuse.scores import write_scores
 from debrief.markdown import counted
 from debrief.outcomes.labels import annotations_of
+from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.dimensions import OVERALL, problem_of
 from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import VERDICT_NAMES
+from debrief.signals.schema import TABLE as SIGNALS
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
 from debrief.stages.run import StageRun
 from debrief.training.manifest import current_pairs, note_judges
@@ -218,7 +220,7 @@ def session_scores_within_range(row: SessionScores) -> str:
     group_name="scoring",
     code_version=versions.LANGFUSE,
     pool=LANGFUSE_POOL,
-    deps=[session_scores],
+    deps=[session_signals, session_scores],
 )
 def langfuse_scores(
     context: dg.AssetExecutionContext,
@@ -229,8 +231,9 @@ def langfuse_scores(
     """Receipts: which scores, and labels given here, were written to the Langfuse sessions they
     belong to, and read back; once a day the server is asked whether it still has them.
 
-    One score for each session and name, updated in place; of several scorers the one that speaks
-    for the session. Without a configured server it says so and writes nothing.
+    One score for each session and name, updated in place: the verdict that counts, with its basis,
+    and the scores of its LLM review. A session on which nobody spoke has none. Without a
+    configured server it says so and writes nothing.
     """
     tables, redactor = lake.open(), sessions.open().redactor()
 
@@ -240,8 +243,9 @@ def langfuse_scores(
     weeks = ShownWeeks(context, tables)
     client = langfuse.open()
     annotations = annotations_of(tables, redact) if client is not None else {}
+    verdicts = verdicts_in(tables) if client is not None else {}
     for week in weeks:
-        if tables.stamp("session_scores", week) is None:
+        if tables.stamp(SIGNALS, week) is None:
             weeks.show_none(week)
             continue
         stored = list(tables.read(RECEIPTS, week, ScoreReceipt))
@@ -250,10 +254,21 @@ def langfuse_scores(
             shown = {"server": NOT_CONFIGURED}
             weeks.show(week, len(stored), "no server configured", shown)
             continue
+        reviews = {
+            row.session_id: row
+            for row in effective_rows(tables.read("session_scores", week, SessionScores))
+            if row.status == "ok"
+        }
+        spoken = {*reviews, *verdicts, *annotations, *(receipt.session_id for receipt in stored)}
         receipts = write_scores(
             client,
-            effective_rows(tables.read("session_scores", week, SessionScores)),
+            [
+                reviews.get(session.session_id, session)
+                for session in tables.read(SIGNALS, week, UnreviewedSession)
+                if session.session_id in spoken
+            ],
             stored,
+            verdicts=verdicts,
             annotations=annotations,
             options=langfuse.options(),
             redact=redact,

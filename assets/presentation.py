@@ -1,10 +1,9 @@
-"""What an asset shows of itself in the UI: tables and pictures in Markdown.
+"""What an asset shows of itself in the UI: tables in Markdown.
 
 Dagster keeps it as events, which outlive the rows they are about. So no words of a session are in
 it: counts are, and a session's id where something failed with it. The pages show the sessions.
 """
 
-import base64
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -105,12 +104,6 @@ def measured(heading: str, values: Iterable[tuple[str, float | None]]) -> dg.Mar
         for name, known in by_name.items()
     ]
     return preview((heading, "values", "mean", "least", "most", "without one"), rows)
-
-
-def picture(svg: bytes, words: str) -> dg.MarkdownMetadataValue:
-    """Return a picture as metadata, with words for those who cannot see it."""
-    data = base64.b64encode(svg).decode("ascii")
-    return dg.MetadataValue.md(f"![{words}](data:image/svg+xml;base64,{data})")
 
 
 def _is_wide(text: str) -> bool:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 import dagster as dg
 from msgspec.structs import replace
@@ -11,9 +10,10 @@ from assets import versions
 from assets.evaluations import judge_evaluations, langfuse_scores, session_scores
 from assets.outcomes import labels
 from assets.partitions import all_of
-from assets.presentation import markdown, picture
+from assets.presentation import markdown
 from assets.rubrics import rubric_evaluations, rubrics
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
+from assets.signals import session_signals
 from assets.training import FOLLOWS
 from assets.weekly import OFF, ShownWeeks, shown_at, stage, weekly_asset
 from debrief.lake import Lake
@@ -22,15 +22,12 @@ from debrief.stages.reports import (
     ALL,
     FINGERPRINT_LEADERBOARD,
     LEADERBOARD_PAGE,
-    WEEKLY_MOVES,
-    calibrated_scores,
+    comparison_of,
     report_path,
     report_version,
 )
 from debrief.stages.run import StageRun
-from debrief.training.decomposition import moves_markdown
 from debrief.training.leaderboard import leaderboard_markdown
-from debrief.training.plots import leaderboard_plot, moves_plot, scores_over_weeks_plot
 from debrief.view import links
 from debrief.weekly import DONE, Done, WeekDone, added_up, headline, page_of, report_of
 from resources import LakeResource, ScopeResource, WebhookResource, account_of
@@ -91,53 +88,29 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
     deps=[
         labels,
         *map(all_of, (raw_sessions, prompt_snapshots, session_metadata)),
-        *map(all_of, (session_scores, judge_evaluations)),
+        *map(all_of, (session_scores, session_signals)),
     ],
 )
 def fingerprint_leaderboard(
     context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
 ) -> dg.MaterializeResult[None]:
-    """Prompt fingerprint by tool and model: how many sessions are done and checked, with 95 %
-    intervals; beside it overall quality, judges and efficiencies.
+    """Models, and prompts by tool and model: how many of their reviewed sessions are complete, with
+    95 % intervals from five of them on; beside it what a session costs and takes.
 
-    Only what is comparable is compared: within each set of judges and scorer, sessions on the same
-    task, or in the same repository on work of the same kind and size. And when the weekly mean
-    moved: how much of it came with other prompts, models, judges or tasks.
+    Compared are sessions on the same task, else in the same repository. Where that cannot be told,
+    the page says how many more reviewed sessions would do.
     """
     run = StageRun(lake.open(), scope=scope.open())
     tables = run.lake
-    board, moves = FINGERPRINT_LEADERBOARD.fill(run, ALL), WEEKLY_MOVES.fill(run, ALL)
-    names = fingerprint_names(tables)
-    ranking, moved = leaderboard_markdown(board.rows, names), moves_markdown(moves.rows, names)
-    tables.write_bytes(
-        LEADERBOARD_PAGE, f"{ranking}\n## What moved the weekly mean\n\n{moved}".encode()
-    )
-
-    def drawn(name: str, words: str, plot: bytes) -> dg.MarkdownMetadataValue:
-        tables.write_bytes(f"reports/{name}.svg", plot)
-        tables.remove(f"reports/{name}.png")  # an earlier version's
-        return picture(plot, words)
-
+    rows = FINGERPRINT_LEADERBOARD.fill(run, ALL)
+    page = leaderboard_markdown(comparison_of(run), fingerprint_names(tables))
+    tables.write_bytes(LEADERBOARD_PAGE, page.encode())
     return dg.MaterializeResult(
         metadata={
-            "dagster/row_count": len(board.rows),
+            "dagster/row_count": len(rows.rows),
             **shown_at("/prompts"),
-            "made_now": board.fresh,
-            "leaderboard": markdown(ranking),
-            "picture": drawn(
-                "fingerprint_leaderboard",
-                "sessions done and checked",
-                leaderboard_plot(board.rows),
-            ),
-            "moves": markdown(moved),
-            "moves_picture": drawn(
-                "weekly_moves", "what the weekly mean moved by", moves_plot(moves.rows)
-            ),
-            "over_weeks": drawn(
-                "scores_over_weeks",
-                "overall quality over the weeks",
-                scores_over_weeks_plot(calibrated_scores(run)),
-            ),
+            "made_now": rows.fresh,
+            "leaderboard": markdown(page),
         }
     )
 
@@ -146,7 +119,8 @@ def fingerprint_leaderboard(
     group_name="reports",
     code_version=versions.WEEKLY_REPORT,
     deps=[
-        *(raw_sessions, prompt_snapshots, judge_evaluations, session_scores, langfuse_scores),
+        *(raw_sessions, session_signals, prompt_snapshots, judge_evaluations),
+        *(session_scores, langfuse_scores),
         *(rubrics, rubric_evaluations, fingerprint_leaderboard),
     ],
 )
@@ -163,12 +137,11 @@ def weekly_report(
     read = set(tables.partitions("raw_sessions"))
     last = max(read.intersection(context.partition_keys), default="")
     done = done_with(context.instance, context.run) if last else []
-    names_in = cache(fingerprint_names)
     for week in weeks:
         if week not in read:
             weeks.show_none(week)
             continue
-        report = report_of(tables, week, done, names_in)
+        report = report_of(tables, week, done)
         # Stages without weeks do something in a run of any week, and are no reason to forget what
         # was done for this one.
         is_own = any(part.partition == week and (part.fresh or part.calls) for part in done)
@@ -198,7 +171,7 @@ def weekly_report(
                 "path": dg.MetadataValue.path(written.path),
                 "failures": len(report.now.failures),
                 "with_a_verdict": verdicts.known,
-                "undetermined": verdicts.unknown,
+                "not_reviewed": verdicts.not_reviewed,
                 **{key: round(value, 6) for key, value in figures.items() if value is not None},
             },
         )

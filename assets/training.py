@@ -9,20 +9,19 @@ from msgspec import Struct
 from pydantic import Field, create_model
 
 from assets import versions
-from assets.agreement import judge_agreement
 from assets.evaluations import judge_evaluations, session_scores
 from assets.outcomes import labels
 from assets.partitions import PAIRS, all_of, pair_key, pair_of
 from assets.presentation import listed, markdown, preview
 from assets.rubrics import rubric_evaluations
 from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
+from assets.signals import session_signals
 from assets.weekly import MODEL_POOL, Spending, check, shown_at, stage
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
-from debrief.outcomes.store import places_in, success_labels
+from debrief.outcomes.store import success_labels
 from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
-from debrief.rubrics.agreement_report import agreement_shortfall
 from debrief.settings import load_settings
 from debrief.stages.run import log_progress
 from debrief.stages.training import settle
@@ -31,7 +30,7 @@ from debrief.training.formats import validate_line
 from debrief.training.held import decisions, held_for, held_tokens
 from debrief.training.kinship import read_kinship
 from debrief.training.manifest import current_pairs
-from debrief.training.model import training_path
+from debrief.training.model import training_path, unreviewed_shown
 from debrief.training.optimisation import OptimiserOptions
 from debrief.training.options import TrainingOptions, options_chosen
 from debrief.training.samples import secrets_in
@@ -60,8 +59,8 @@ _OPTIONS: dict[str, Any] = {
 
 class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # type: ignore[misc]
     """What is taken into a training set; what is left open here is as the settings say, and by
-    default every session that one can learn from and that does not fall short of done by its
-    verdict."""
+    default every session that one can learn from and that a person, an outcome or an LLM review
+    calls complete."""
 
 
 @stage(
@@ -73,7 +72,7 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     kinds={"python", "json"},
     deps=[
         *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
-        *map(all_of, (labels, session_scores, rubric_evaluations, judge_agreement)),
+        *map(all_of, (labels, session_signals, session_scores, rubric_evaluations)),
     ],
 )
 def training_sets(
@@ -88,12 +87,10 @@ def training_sets(
     The card beside it says what is in it, what was left out, and why.
     """
     tables = lake.open()
-    shortfall = agreement_shortfall(tables, load_settings().min_agreement)
-    if shortfall:
-        raise dg.Failure(f"no training set is written: {shortfall}", allow_retries=False)
     observed = current_pairs(tables)
     options = options_chosen(load_settings(), config.model_dump())
-    kinship, outcomes, places = read_kinship(tables), success_labels(tables), places_in(tables)
+    kinship, outcomes = read_kinship(tables), success_labels(tables)
+    unreviewed = 0
     for key in context.partition_keys:
         task, fingerprint = pair_of(key)
         members = observed.get((task, fingerprint))
@@ -109,12 +106,13 @@ def training_sets(
             options,
             kinship=kinship,
             outcomes=outcomes,
-            places=places,
             again=scope.open().force,
         )
         row = stored.row
+        unreviewed += row.unreviewed
         summary = f"{counted(row.samples, 'sample')} of {counted(row.considered, 'session')}"
         summary += f", {row.short} left out for their verdict" * bool(row.short)
+        summary += f", {row.unreviewed} not reviewed" * bool(row.unreviewed)
         summary += "" if stored.changed else " (unchanged)"
         log_progress("training_sets", f"{task} {fingerprint}: {summary}")
         context.add_asset_metadata(
@@ -126,11 +124,14 @@ def training_sets(
                 "path": dg.MetadataValue.path(stored.path),
                 "train": row.train,
                 "eval": row.eval,
+                "not_reviewed": row.unreviewed,
                 "tokens": row.tokens,
                 "left_out": listed(row.left_out, "reason", "sessions=count"),
             },
             partition_key=key,
         )
+    if said := unreviewed_shown(unreviewed):
+        log_progress("training_sets", said)
     settle(tables)
     return dg.MaterializeResult()
 

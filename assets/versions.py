@@ -74,10 +74,14 @@ LANGFUSE = _version("langfuse", SCORING)
 MINING = _version("mining", _MINER, LABELS, SCORING)
 RUBRICS = _version("rubrics", _prompts("judge_template.txt"), MINING)
 RUBRIC_EVALUATIONS = _version("rubric evaluations", _prompts("judge_template.txt"), RUBRICS)
-AGREEMENT = _version("agreement", JUDGING, SCORING, RUBRIC_EVALUATIONS)
 TRAINING = _version(
-    "training", LINE_FORMAT, _packaged("debrief.training", "known_tools.toml"), AGREEMENT
+    "training",
+    LINE_FORMAT,
+    _packaged("debrief.training", "known_tools.toml"),
+    JUDGING,
+    SCORING,
+    RUBRIC_EVALUATIONS,
 )
 CANDIDATES = _version("candidates", _prompts("candidate_*.txt"), TRAINING)
 LEADERBOARD = _version("leaderboard", JUDGING, SCORING)
-WEEKLY_REPORT = _version("weekly report", report_version(), AGREEMENT)
+WEEKLY_REPORT = _version("weekly report", report_version(), JUDGING, SCORING, RUBRIC_EVALUATIONS)

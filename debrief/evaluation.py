@@ -87,7 +87,8 @@ def holds_answer(row: Any) -> bool:
 
     A judgement without a score may be one for which nobody was asked, as of an unknown plan.
     """
-    return row.status == "ok" and getattr(row, "score", 0.0) is not None
+    is_judgement = bool(getattr(row, "judge", ""))
+    return row.status == "ok" and not (is_judgement and row.score is None)
 
 
 def failure_of(error: Exception) -> str:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from debrief.content import folder
 from debrief.errors import ConfigurationError
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
-from debrief.keys import digest_of
 from debrief.models.choosing import Models, can_be_asked, key_name
 from debrief.models.fencing import fence, marker_of
 from debrief.models.templates import check_templates
@@ -218,7 +217,6 @@ def _by_model(
     from debrief.models.templates import SCORER, version_of
     from debrief.rubrics.judging import ModelRubricJudge
     from debrief.rubrics.model_miner import ModelMiner
-    from debrief.scoring.dimensions import DIMENSIONS
     from debrief.scoring.model_scorer import ModelChunkScorer
     from debrief.scoring.riding import RidingJudge, can_ride
     from debrief.scoring.scorer import scoring_fingerprint
@@ -253,7 +251,7 @@ def _by_model(
         session_judge=RidingJudge(
             scorer,
             alone,
-            version=f"{alone.version}, {version_of(SCORER)}, {digest_of(DIMENSIONS)[:8]}",
+            version=f"{alone.version}, {version_of(SCORER)}",
         ),
         chunk_scorer=scorer,
         scoring_fingerprint=scoring_fingerprint(scorer),

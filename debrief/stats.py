@@ -1,22 +1,18 @@
 """Statistics: intervals, agreement of two raters, ranks, differences, and chance ruled out.
 
-They are those of scipy and statsmodels, which the functions import when they are called: together
-they take seconds and 140 MB, and no command should wait for that to print its help. What every run
-needs is written out on scipy.special, which is there in a third of a second; so is, after the paper
-that is named, what neither library has. Tests hold both to the libraries.
-
-Functions that take weights (a row a resample, a column a session, the first row all ones) return
-one value a row, so that tasks are drawn whole: ten runs of one task are one observation, not ten.
+They are those of scipy, which the functions import when they are called: no command should wait
+for it to print its help. What every run needs is written out on scipy.special, which is there in a
+third of a second; so is, after the paper that is named, what the library lacks. Tests hold both to
+scipy and statsmodels.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import combinations
-from statistics import NormalDist
+from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -27,14 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Bools = NDArray[np.bool_]
 
-RESAMPLES = 1_000
 Z = NormalDist().inv_cdf(0.975)
 """Standard deviations to either side that hold 95 % of a normal distribution."""
 _SMALL = 16
 """Values for which every division into two groups (12,870 at most) is looked at."""
-_EPSILON = 1e-6
 
 
 class Estimate(Struct, frozen=True):
@@ -144,22 +137,6 @@ def difference_of_shares(ours: tuple[int, int], theirs: tuple[int, int]) -> Esti
     return Estimate(value, value - low, value + high)
 
 
-def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
-    """Return our mean minus theirs, with Welch's interval, which lets the spreads differ.
-
-    Args:
-        ours: two values at least.
-        theirs: as many.
-    """
-    from scipy.stats import ttest_ind
-
-    value = sum(ours) / len(ours) - sum(theirs) / len(theirs)
-    if len({*ours}) == len({*theirs}) == 1:
-        return Estimate(value, value, value)
-    low, high = ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    return Estimate(value, float(low), float(high))
-
-
 def stratified_difference(
     values: Sequence[float], groups: Sequence[bool], strata: Sequence[str]
 ) -> StratifiedDifference:
@@ -209,134 +186,64 @@ def stratified_difference(
     return replace(found, low=value - reach, high=value + reach)
 
 
-def weighted_kappa(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Estimate | None:
-    """Return Cohen's kappa with quadratic weights, which for two levels is the plain one.
+def lower_bound(count: int, of: int) -> float:
+    """Return the one-sided lower 95 % bound of a share, after Clopper and Pearson (1934).
+
+    It is exact: whatever the true share is, the bound lies above it in at most one case of
+    twenty, however few there are. Of nothing it is 0.
+
+    >>> round(lower_bound(14, 14), 3)
+    0.807
+    """
+    if not count:
+        return 0.0
+    from scipy.special import betaincinv
+
+    return float(betaincinv(count, of - count + 1, 0.05))
+
+
+def kappa(ours: Sequence[bool], theirs: Sequence[bool]) -> float | None:
+    """Return Cohen's kappa of two raters who say yes or no, from 1, always the same, to -1.
 
     Args:
-        ours: levels from 0, one rater's.
+        ours: one rater's.
         theirs: the other's, of the same things in the same order.
-        levels: how many the scale has.
 
     Returns:
-        None when fewer than two things were rated, or chance alone would always agree.
+        None where chance alone would always agree, or nothing was rated.
     """
-    if len(ours) < 2:
+    if not ours:
         return None
-    import numpy as np
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    table = np.zeros((levels, levels))
-    np.add.at(table, (list(ours), list(theirs)), 1)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = cohens_kappa(table, wt="quadratic")
-    value = float(found.kappa)
-    if not math.isfinite(value):
-        return None
-    return _bounded(value, float(found.kappa_low), float(found.kappa_upp))
-
-
-def nominal_kappa(ours: Sequence[str], theirs: Sequence[str]) -> Estimate | None:
-    """Return Cohen's kappa of two raters who name things, no name being nearer than another.
-
-    Returns:
-        None when fewer than two things were rated, or chance alone would always agree.
-    """
-    if len(ours) < 2:
-        return None
-    import numpy as np
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    names, places = np.unique([*ours, *theirs], return_inverse=True)
-    table = np.zeros((len(names), len(names)))
-    np.add.at(table, (places[: len(ours)], places[len(ours) :]), 1)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        found = cohens_kappa(table)
-    value = float(found.kappa)
-    if not math.isfinite(value):
-        return None
-    return _bounded(value, float(found.kappa_low), float(found.kappa_upp))
-
-
-def kappa(said: Bools, success: Bools, weights: Floats) -> Floats:
-    """Return Cohen's kappa of "good" against success, by resample; not a number where chance alone
-    would always agree."""
-    import numpy as np
-    from statsmodels.stats.inter_rater import cohens_kappa
-
-    cells = [[said & success, said & ~success], [~said & success, ~said & ~success]]
-    tables = np.array([[weights @ cell for cell in row] for row in cells]).transpose(2, 0, 1)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return np.array(
-            [
-                cohens_kappa(table, return_results=False) if table.any() else np.nan
-                for table in tables
-            ]
-        )
-
-
-def gwet_ac1(ours: Sequence[int], theirs: Sequence[int], levels: int) -> Estimate | None:
-    """Return Gwet's AC1, which stays meaningful where nearly everything gets the same level.
-
-    After Gwet (2008), with his linearised variance.
-
-    Args:
-        ours: levels from 0, one rater's.
-        theirs: the other's.
-        levels: how many the scale has, used or not.
-
-    Returns:
-        None when fewer than two things were rated.
-    """
-    count = len(ours)
-    if count < 2:
-        return None
-    import numpy as np
-
-    rated = np.array([ours, theirs])
-    shares = np.bincount(rated.ravel(), minlength=levels) / rated.size
-    chance = float((shares * (1 - shares)).sum()) / (levels - 1)
-    agreed = rated[0] == rated[1]
-    value = (float(agreed.mean()) - chance) / (1 - chance)
-    own_chance = (1 - shares[rated]).mean(axis=0) / (levels - 1)
-    own = (agreed - chance - 2 * (1 - value) * (own_chance - chance)) / (1 - chance)
-    spread = float(((own - value) ** 2).sum())
-    width = _student(count - 1) * math.sqrt(spread / (count * (count - 1)))
-    return _bounded(value, value - width, value + width)
+    agreed = fmean(one == other for one, other in zip(ours, theirs, strict=True))
+    yes, other_yes = fmean(ours), fmean(theirs)
+    chance = yes * other_yes + (1 - yes) * (1 - other_yes)
+    return None if chance == 1 else (agreed - chance) / (1 - chance)
 
 
 def corrected_rate(
-    people: Sequence[bool], judge: Sequence[bool], rate: float, count: int
-) -> tuple[float, float, Estimate | None]:
-    """Correct a judge's rate of good sessions for the mistakes that labels show it makes.
+    said: tuple[int, int], good: tuple[int, int], bad: tuple[int, int]
+) -> Estimate | None:
+    """Correct a rater's share of good things for the mistakes that labels show it makes.
 
     The estimate is Rogan and Gladen's (1978), the interval Lang and Reiczigel's (2014), which
-    counts that sensitivity and specificity are themselves only estimated.
+    counts that hit rates are themselves only estimated.
 
     Args:
-        people: of the labelled sessions, whether people call them good.
-        judge: of the same, whether the judge does.
-        rate: the share of all judged sessions that the judge calls good.
-        count: how many those are, one at least.
+        said: how many of how many the rater calls good, of one at least.
+        good: of good labelled things, how many it calls good.
+        bad: of bad labelled things, how many it calls bad.
 
     Returns:
-        Of the sessions that people call good the share that the judge does; of those that they
-        call not good the share that it does not either; and the corrected rate, None when the
-        judge tells good from bad no better than chance, or one kind has no label.
+        None when the rater tells good from bad no better than chance, or one kind has no label.
     """
-    good = [said for truth, said in zip(people, judge, strict=True) if truth]
-    bad = [said for truth, said in zip(people, judge, strict=True) if not truth]
-    sensitivity = sum(good) / len(good) if good else math.nan
-    specificity = 1 - sum(bad) / len(bad) if bad else math.nan
-    estimate = None
-    if sensitivity + specificity > 1:
-        middle = (rate + specificity - 1) / (sensitivity + specificity - 1)
-        low, high = _lang_reiczigel(sensitivity, len(good), specificity, len(bad), rate, count)
-        middle = _fraction(middle)
-        estimate = Estimate(middle, min(low, middle), max(high, middle))
-    return sensitivity, specificity, estimate
+    if not (good[1] and bad[1]):
+        return None
+    rate, sensitivity, specificity = (hits / of for hits, of in (said, good, bad))
+    if sensitivity + specificity <= 1:
+        return None
+    middle = _fraction((rate + specificity - 1) / (sensitivity + specificity - 1))
+    low, high = _lang_reiczigel(sensitivity, good[1], specificity, bad[1], rate, said[1])
+    return Estimate(middle, min(low, middle), max(high, middle))
 
 
 def _lang_reiczigel(
@@ -369,12 +276,6 @@ def _fraction(value: float) -> float:
     return min(1.0, max(0.0, value))
 
 
-def _bounded(value: float, low: float, high: float) -> Estimate:
-    if not math.isfinite(low) or not math.isfinite(high):
-        low, high = -1.0, 1.0
-    return Estimate(value, max(-1.0, low), min(1.0, high))
-
-
 def ranks(values: Sequence[float] | Floats) -> Floats:
     """Return the ranks of values from 1, those of equal ones averaged."""
     import numpy as np
@@ -382,46 +283,6 @@ def ranks(values: Sequence[float] | Floats) -> Floats:
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     middles: Floats = np.cumsum(counts) - (counts - 1) / 2
     return middles[places]
-
-
-def rank_correlation(
-    ours: Sequence[float], theirs: Sequence[float], held: Sequence[float] = ()
-) -> Estimate | None:
-    """Return Spearman's rank correlation, with Fisher's interval.
-
-    Args:
-        ours: one value a session.
-        theirs: of the same sessions.
-        held: values that are held equal, for the partial correlation; none for the plain one.
-
-    Returns:
-        None where one of the two does not vary, or there are fewer than five sessions.
-    """
-    import numpy as np
-
-    columns = (ours, theirs, held) if held else (ours, theirs)
-    ranked = np.array([ranks(column) for column in columns])
-    freedom = len(ours) - 1 - len(columns)
-    known = np.vstack([np.ones(len(ours)), ranked[2:]]).T
-    rest = ranked[:2].T - known @ np.linalg.lstsq(known, ranked[:2].T, rcond=None)[0]
-    first, second = rest.T
-    if freedom < 1 or min(np.abs(rest).max(axis=0)) < _EPSILON * len(ours):
-        return None
-    value = float(np.corrcoef(first, second)[0, 1])
-    middle = math.atanh(max(-0.999999, min(0.999999, value)))
-    width = Z / math.sqrt(freedom)
-    return Estimate(value, math.tanh(middle - width), math.tanh(middle + width))
-
-
-def isotonic(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """Return the points of the rising steps nearest to the mean of ``y`` at each ``x``."""
-    import numpy as np
-    from scipy.optimize import isotonic_regression
-
-    points, place = np.unique(x, return_inverse=True)
-    weights = np.bincount(place)
-    steps = isotonic_regression(np.bincount(place, y) / weights, weights=weights).x
-    return points, np.asarray(steps)
 
 
 def cliffs_delta(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
@@ -505,65 +366,3 @@ def sessions_needed(delta: float, p_value: float, power: float = 0.8) -> int:
     """
     reach = NormalDist().inv_cdf(1 - p_value / 2) + NormalDist().inv_cdf(power)
     return math.ceil(reach**2 / (3 * (delta / 2) ** 2))
-
-
-def resampled(tasks: Sequence[str], resamples: int = RESAMPLES, seed: int = 0) -> Floats:
-    """Return the weights of sessions whose tasks are drawn again and again.
-
-    How often each task is drawn is a Poisson variable of mean 1, which is the usual bootstrap
-    where there are many tasks.
-    """
-    import numpy as np
-
-    _, places = np.unique(np.asarray(tasks), return_inverse=True)
-    drawn = np.random.default_rng(seed).poisson(1.0, (resamples, places.max(initial=0) + 1))
-    return np.vstack([np.ones(len(places)), drawn[:, places]])
-
-
-def estimate_of(draws: Floats) -> Estimate | None:
-    """Return the first value with the interval of the others; None where it is not defined."""
-    import numpy as np
-
-    others = draws[1:][np.isfinite(draws[1:])]
-    if not np.isfinite(draws[0]) or not len(others):
-        return None
-    low, high = np.percentile(others, (2.5, 97.5))
-    return Estimate(float(draws[0]), float(low), float(high))
-
-
-def auroc(scores: Floats, success: Bools, weights: Floats) -> Floats:
-    """Return how often a success scores above a failure, a tie counting half, by resample."""
-    import numpy as np
-
-    order = np.argsort(scores, kind="stable")
-    starts = np.flatnonzero(np.diff(scores[order], prepend=-np.inf))
-    ordered, won = weights[:, order], success[order]
-    good = np.add.reduceat(ordered * won, starts, axis=1)
-    bad = np.add.reduceat(ordered * ~won, starts, axis=1)
-    below = np.cumsum(bad, axis=1) - bad / 2
-    return _ratio((good * below).sum(axis=1), good.sum(axis=1) * bad.sum(axis=1))
-
-
-def brier_excess(probabilities: Floats, success: Bools, weights: Floats) -> Floats:
-    """Return the Brier score minus that of the base rate, which is better below 0, by resample."""
-    whole = weights.sum(axis=1)
-    came = _ratio(weights @ success, whole)
-    return _ratio(weights @ (probabilities - success) ** 2, whole) - came * (1 - came)
-
-
-def mean_of_families(columns: Sequence[Floats]) -> Floats:
-    """Return the mean over families, resample by resample; one without a value is left out."""
-    import numpy as np
-
-    together = np.array(columns)
-    known = np.isfinite(together)
-    return _ratio(np.where(known, together, 0.0).sum(axis=0), known.sum(axis=0).astype(float))
-
-
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Return a quotient, not a number where there is none."""
-    import numpy as np
-
-    quotient = np.full(above.shape, np.nan)
-    np.divide(above, below, out=quotient, where=below != 0)
-    return quotient

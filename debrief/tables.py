@@ -17,7 +17,6 @@ from debrief.outcomes.store import (
     LabelProblem,
 )
 from debrief.rubrics import model as rubrics
-from debrief.rubrics.agreement import AGREEMENT, AgreementRow
 from debrief.scoring.model import SessionScores
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
 from debrief.sessions.forgotten import Tombstone
@@ -103,7 +102,6 @@ TABLES: dict[str, LakeTable] = {
     PROPOSALS: LakeTable(CandidateRow, may_quote=True),
     # Figures over all sessions: nobody's words are in them. The next run makes them anew.
     rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
-    AGREEMENT: LakeTable(AgreementRow),
     "fingerprint_leaderboard": LakeTable(LeaderboardRow),
     DONE: LakeTable(WeekDone, weekly=True),
     # What is no session's.

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
+from typing import Final, get_args
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -21,13 +22,14 @@ from debrief.reports import report as filled
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
 from debrief.rubrics.model import SETS, Rubric
 from debrief.rubrics.shown import rubric_shown
-from debrief.scoring.verdict import VERDICT_LABELS
-from debrief.snapshots.model import fingerprint_names
+from debrief.scoring.verdict import NOT_REVIEWED, VERDICT_LABELS
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import EventKind
 from debrief.summary import Content, content_of
-from debrief.training.decomposition import WeeklyMove, moves_markdown
 
 STAGES = (
     "raw_sessions",
+    "session_signals",
     "executed_outcomes",
     "trouble_events",
     "troubles",
@@ -97,7 +99,17 @@ class WeekDone(Struct, frozen=True):
 
 
 MOST_FAILURES = 20
-MOVES, COMPLETE = "weekly_moves", "weekly_done"
+DONE: Final = "weekly_done"
+
+
+class _Event(Struct, frozen=True):
+    kind: EventKind
+
+
+class _Signals(Struct, frozen=True):
+    """The columns of a session's signals that a report counts."""
+
+    events: tuple[_Event, ...] = ()
 
 
 class WeeklyReport(Struct, frozen=True, kw_only=True):
@@ -109,10 +121,9 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
     before: Content
     done: tuple[Done, ...] | None
     """What a run did for this week and for stages without weeks; see ``WeekDone``."""
-    move: WeeklyMove | None
-    """How the mean came about from that of the week before; None without one to compare with."""
-    names: Mapping[str, str]
-    """Of prompts, by fingerprint."""
+    events: Mapping[EventKind, int]
+    """Of how many sessions a person would want to look at which event."""
+    events_before: Mapping[EventKind, int]
     rubrics: tuple[str, ...]
     """What changed about the final rubrics, in words."""
 
@@ -128,22 +139,15 @@ class WeeklyReport(Struct, frozen=True, kw_only=True):
         return whole if self.done is not None else replace(whole, cost_usd=None)
 
 
-def report_of(
-    lake: Lake,
-    week: str,
-    done: Iterable[Done] = (),
-    names_in: Callable[[Lake], Mapping[str, str]] = fingerprint_names,
-) -> WeeklyReport:
+def report_of(lake: Lake, week: str, done: Iterable[Done] = ()) -> WeeklyReport:
     """Return the report of a week.
 
     Args:
         lake: what it is made from.
         week: the week.
         done: what the run did, of all its weeks.
-        names_in: returns the names of all prompts of a lake.
     """
-    move = next((m for m in lake.read(MOVES, "all", WeeklyMove) if m.week == week), None)
-    before = move.before if move else week_after(week, -1)
+    before = week_after(week, -1)
     return WeeklyReport(
         week=week,
         week_before=before,
@@ -152,10 +156,15 @@ def report_of(
         done=tuple(
             by_stage(part for part in done if part.partition == week or not is_week(part.partition))
         ),
-        move=move,
-        names=names_in(lake) if move else {},
+        events=_events_of(lake, week),
+        events_before=_events_of(lake, before),
         rubrics=tuple(_rubric_changes(lake, week)),
     )
+
+
+def _events_of(lake: Lake, week: str) -> Mapping[EventKind, int]:
+    rows = lake.read(SIGNALS, week, _Signals)
+    return Counter(event.kind for row in rows for event in row.events)
 
 
 def page_of(report: WeeklyReport, link: str = "") -> str:
@@ -182,7 +191,6 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
         week=report.week,
         week_before=report.week_before,
         figures=_figures_rows(report),
-        moves=Markdown(moves_markdown([report.move], report.names)) if report.move else "",
         rubrics=report.rubrics,
     )
 
@@ -190,12 +198,12 @@ def page_of(report: WeeklyReport, link: str = "") -> str:
 def headline(report: WeeklyReport) -> str:
     """Return the week in one line."""
     now, verdicts = report.now, report.now.verdicts
-    known = "not scored"
+    known = NOT_REVIEWED
     if verdicts.known:
         each = "; ".join(f"{count} {said}" for _, said, count in verdicts.verdicts_shown)
         known = f"{verdicts.known} with a verdict ({each})"
-    elif verdicts.unknown:
-        known = "none with a verdict"
+        if verdicts.not_reviewed:
+            known += f", {verdicts.not_reviewed} {NOT_REVIEWED}"
     whole = report.whole
     cost = "cost not known" if whole.cost_usd is None else f"${whole.cost_usd:.2f} spent"
     failed = f"{len(now.failures)} failed" if now.failures else "nothing failed"
@@ -230,27 +238,28 @@ def _rubric_changes(lake: Lake, week: str) -> Iterator[str]:
 
 def _figures_rows(report: WeeklyReport) -> Iterator[tuple[str, str, str]]:
     names = (
-        *("sessions", "by tool", *VERDICT_LABELS.values(), "mean of the dimensions"),
-        *("judges' mean", "lines added and removed"),
+        *("sessions", "by tool", *VERDICT_LABELS.values(), NOT_REVIEWED),
+        *("overall quality, mean of the reviewed", "judges' mean", "lines added and removed"),
         *("tokens written", "failed", "cost of what stands, USD"),
     )
-    return zip(names, _figures(report.now), _figures(report.before), strict=True)
+    yield from zip(names, _figures(report.now), _figures(report.before), strict=True)
+    for kind in get_args(EventKind):
+        now, before = report.events.get(kind, 0), report.events_before.get(kind, 0)
+        if now or before:
+            yield f"sessions with: {kind.replace('_', ' ')}", f"{now:,}", f"{before:,}"
 
 
 def _figures(content: Content) -> tuple[str, ...]:
     def number(value: float | None, form: str) -> str:
         return "–" if value is None else format(value, form)
 
-    heads, verdicts, marks = content.heads, content.verdicts, len(content.qualities)
-    counts = {**verdicts.by_verdict, "undetermined": verdicts.unknown}
-    mean = number(content.quality, ".3f")
-    if 0 < marks < len(heads):
-        mean += f" (of {counted(marks, 'session')})"
+    heads, verdicts = content.heads, content.verdicts
     return (
         f"{len(heads):,}",
         ", ".join(f"{tool} {count}" for tool, count in content.by_tool) or "–",
-        *(f"{counts.get(name, 0):,}" for name in VERDICT_LABELS),
-        mean,
+        *(f"{verdicts.by_verdict.get(name, 0):,}" for name in VERDICT_LABELS),
+        f"{verdicts.not_reviewed:,}",
+        number(content.quality, ".3f"),
         number(content.judges_mean, ".3f"),
         f"{sum(head.lines_added + head.lines_removed for head in heads):,}",
         f"{sum(head.usage.output for head in heads):,}",

@@ -19,8 +19,8 @@ FENCE = re.compile(r"<<<data ([0-9a-f]{32})>>>\n(.*?)\n<<<end of data \1>>>", re
 LINE_ENDS = re.compile(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 OURS = re.compile(
     r"(?:===.*(?:chat|end) session|total turns:|--- turn \d|\[(?:user|assistant|tool_calls"
-    r"|tool_results|subagents|system)\]|score:|reasoning:|\[\[ ## |<<<|### (?:facts|to be scored"
-    r"|what the task is|what the person said|repeated for context|the end once more)$)",
+    r"|tool_results|subagents|system)\]|score:|reasoning:|\[\[ ## |<<<|### (?:signals|to be scored"
+    r"|what the task is|what the person said|repeated for context|the person's last words)$)",
     re.IGNORECASE,
 )
 CHAT_TOKENS = re.compile(

@@ -14,6 +14,8 @@ from debrief.redaction.redactor import Redactor
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import SessionHead
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.summary import Failure, content_of
 from debrief.weekly import (
     ATTEMPTS,
@@ -30,13 +32,15 @@ from debrief.weekly import (
 from resources import WebhookResource
 from tests.hooks import hook
 from tests.snapshots.scenario import head
-from tests.training.scenario import judgement, scores
+from tests.training.scenario import judgement, scores, signals
 
 BEFORE, WEEK = "2026-10-05", "2026-10-12"
 
 
-COMPLETE = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
-UNTOLD = SessionVerdict(verdict="undetermined", basis="no_change")
+COMPLETE, UNTOLD = (
+    SessionVerdict(verdict=name, basis="review", source="judge-1")
+    for name in ("complete_verified", "undetermined")
+)
 
 
 def lake_of(tmp_path: Path) -> Lake:
@@ -44,10 +48,12 @@ def lake_of(tmp_path: Path) -> Lake:
     for week, quality in ((BEFORE, 0.5), (WEEK, 0.75)):
         heads = [head(f"{week}-{n}", lines_added=10) for n in range(3)]
         lake.write("raw_sessions", week, heads, SessionHead)
-        told = [None] * 3 if week == BEFORE else [COMPLETE, UNTOLD, None]
-        pairs = zip(heads, told, strict=True)
+        told = [] if week == BEFORE else [COMPLETE, UNTOLD]
+        pairs = zip(heads, told, strict=False)
         rows = [scores(one, quality, verdict=verdict) for one, verdict in pairs]
         lake.write("session_scores", week, rows, SessionScores)
+        seen = [signals(heads[0], "correction", "failed_check"), signals(heads[1], "correction")]
+        lake.write(SIGNALS, week, seen[: 1 + (week == WEEK)], SessionSignals)
         lake.write("judge_evaluations", week, map(judgement, heads), JudgeEvaluation)
     return lake
 
@@ -93,13 +99,16 @@ def test_the_page_says_what_was_done_what_it_cost_and_what_changed(tmp_path: Pat
     assert "| raw_sessions | 3 | 2 | 0 | 0 |" in page
     assert "| training_sets | 3 | 0 | 0 | 0 |" in page
     assert "2 calls, 9,000 tokens in and 800 out: $0.2500." in page
-    assert "| mean of the dimensions | 0.750 | 0.500 |" in page
-    assert "| done, checked | 1 | 0 |" in page
-    assert "1 of 3 sessions have a verdict: 1 done, checked. 1 cannot be told: " in page
-    assert "1 session not scored." in page
+    assert "| overall quality, mean of the reviewed | 0.750 | – |" in page
+    assert "| complete, verified | 1 | 0 |" in page
+    assert "| not reviewed | 1 | 3 |" in page
+    assert "2 reviewed by judge-1: 1 complete, verified; 1 undetermined. 1 not reviewed." in page
+    assert "| sessions with: correction | 2 | 1 |" in page
+    assert "| sessions with: failed check | 1 | 1 |" in page
+    assert "sessions with: refusal" not in page
     assert headline(report) == (
-        "Week of 2026-10-12: 3 sessions, 1 with a verdict (1 done, checked), nothing failed, "
-        "$0.25 spent"
+        "Week of 2026-10-12: 3 sessions, 2 with a verdict (1 complete, verified; 1 undetermined), "
+        "1 not reviewed, nothing failed, $0.25 spent"
     )
     assert report.did_something
     assert page_of(report_of(lake_of(tmp_path), WEEK, done)) == page
@@ -126,10 +135,11 @@ def test_the_page_of_a_week_alone_in_the_lake_has_nothing_to_compare_with(tmp_pa
     lake = Lake(str(tmp_path))
     lake.write("raw_sessions", WEEK, [head("s1")], SessionHead)
     report = report_of(lake, WEEK)
-    assert "| mean of the dimensions | – | – |" in page_of(report)
+    assert "| overall quality, mean of the reviewed | – | – |" in page_of(report)
     assert "Nothing but this page was made." in page_of(report)
     assert (
-        headline(report) == "Week of 2026-10-12: 1 session, not scored, nothing failed, $0.00 spent"
+        headline(report)
+        == "Week of 2026-10-12: 1 session, not reviewed, nothing failed, $0.00 spent"
     )
     assert not report.did_something
 

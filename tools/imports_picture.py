@@ -14,8 +14,6 @@ from pathlib import Path
 import grimp
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from debrief.content import folder
-
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "imports.svg"
 TOPS = ("debrief", "resources", "assets", "pipelines")
 
@@ -57,7 +55,7 @@ def picture(house: Imports) -> str:
     rooms = from_the_ground(house)
     side = _CELL * len(rooms) + 20
     environment = Environment(
-        loader=FileSystemLoader([Path(__file__).parent, folder("plots")]),
+        loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

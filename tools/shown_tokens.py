@@ -13,7 +13,7 @@ from statistics import mean, median
 from debrief.markdown import table
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.scorer import DEFAULT
-from debrief.scoring.shown_session import end_once_more, shown_text
+from debrief.scoring.shown_session import shown_text
 from debrief.sessions.model import Session, calls_of
 from debrief.sessions.redaction import redact_session
 from debrief.sessions.store import sessions_in_folder
@@ -27,8 +27,7 @@ SOME_WORK = 5
 def tokens_of(session: Session) -> tuple[int, int]:
     """Return the tokens that a model is shown of a session in all its parts, and how many parts."""
     parts = DEFAULT.chunks_of(session)
-    end = count_tokens(end_once_more(session))
-    return sum(count_tokens(shown_text(session, part)) + end for part in parts), len(parts)
+    return sum(count_tokens(shown_text(session, part)) for part in parts), len(parts)
 
 
 def main() -> None:

@@ -3,41 +3,36 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 from rich import box
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from debrief.cli.shared import (
     AsJson,
-    DryRun,
     LakeUrl,
-    MaxCost,
     Repo,
-    Yes,
-    checked_limit,
     chosen,
     console,
-    cost_text,
+    existing_lake,
     print_json,
 )
-from debrief.errors import ConfigurationError, InputError, readable, without_controls
-from debrief.markdown import counted
+from debrief.errors import InputError, without_controls
 
 if TYPE_CHECKING:
-    from debrief.evaluators import Evaluators
+    from debrief.certification import Certificate
     from debrief.lake import Lake
     from debrief.rubrics.linting import Lintable
     from debrief.rubrics.model import Rubric
 
 judges_app = typer.Typer(
-    no_args_is_help=True, help="The judges that are in force: list them, check them, write one."
+    no_args_is_help=True,
+    help="The judges that are in force and what reviewers are worth: list, certify, write one.",
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}\Z")
 
@@ -62,93 +57,41 @@ def judges_list(repo: Repo = Path()) -> None:
     console().print(f"eval fingerprint {compute_eval_fingerprint(judges)}")
 
 
-@judges_app.command("check")
-def judges_check(
-    repo: Repo = Path(),
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", help="Ask this model about twelve sessions with known answers instead."
-        ),
-    ] = "",
-    max_cost: MaxCost = None,
-    yes: Yes = False,
-    dry_run: DryRun = False,
-    seed: Annotated[int, typer.Option(help="Draws other changes and other words.")] = 0,
-    wordings: Annotated[
-        Path | None, typer.Option(help="A TOML file of sentences for changes, instead of ours.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """Check every judge's file, or with --model how far off a model is.
+@judges_app.command("certify")
+def judges_certify(as_json: AsJson = False, lake: LakeUrl = "") -> None:
+    """Hold each reviewer's verdicts against the labels that people gave blind.
 
-    Exit code 1 when a file has a mistake, or when the model's word is worth no more than none. With
-    **--model**, what that costs is said before it is asked: some 60 questions.
+    A reviewer is a model whose verdicts are in the lake. It is certified when labels show that it
+    finds at least 80 % of complete and at least 80 % of incomplete sessions.
     """
-    from debrief.judging.model import judge_paths, load_judge, load_judges
+    from debrief.certification import certificate_lines, certificates_in
 
-    if model:
-        raise typer.Exit(
-            _check_model(model, checked_limit(max_cost), yes, dry_run, seed, wordings, as_json)
-        )
-    folder, out, is_sound = _judges_in_force(repo), console(), True
-    for path in judge_paths(folder):
-        try:
-            load_judge(path)
-        except ConfigurationError as error:
-            is_sound = False
-            out.print(str(error), style="red")
-        else:
-            out.print(f"{readable(str(path))}: sound")
-    if not is_sound:
-        raise typer.Exit(1)
-    load_judges(folder)
-
-
-def _check_model(
-    model: str,
-    max_cost: float | None,
-    yes: bool,
-    dry_run: bool,
-    seed: int,
-    wordings: Path | None,
-    as_json: bool,
-) -> int:
-    from debrief.cli.asking import agreed
-    from debrief.evaluators import comparer_of, scorer_asked_again
-    from debrief.settings import load_settings
-    from debrief.validity.calibration import calibration_sessions
-    from debrief.validity.changes import wordings_from
-    from debrief.validity.model_check import (
-        ModelCheck,
-        check_model,
-        model_check_markdown,
-        questions_of,
-    )
-
-    settings = load_settings().with_given(model=model, max_cost_usd=max_cost)
-    cases, words = calibration_sessions(), wordings_from(wordings)
-
-    def check(by: Evaluators, progress: Callable[[int], None] = lambda _: None) -> ModelCheck:
-        again, compared = scorer_asked_again(by), comparer_of(by, settings)
-        return check_model(
-            by.chunk_scorer, again, compared, cases, words, seed, by.concurrency, progress
-        )
-
-    asking, screen = agreed(settings, check, yes, dry_run=dry_run), console(stderr=True)
-    with Progress(console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        bar = progress.add_task("Asking", total=questions_of(cases, words, seed))
-        found = check(asking, partial(progress.advance, bar))
-    spent = asking.spent
+    store = _open(existing_lake(lake))
+    found = list(certificates_in(store).values())
     if as_json:
-        print_json({"check": found, "spent": spent})
-    else:
-        console().print(model_check_markdown(found))
-        console().print(
-            f"{counted(spent.calls, 'question')}, {spent.usage.input_tokens:,} tokens in and "
-            f"{spent.usage.output_tokens:,} out, {cost_text(spent.usage.cost_usd)}."
-        )
-    return 0 if found.is_worth_more_than_none else 1
+        print_json([_certificate_json(one) for one in found])
+        return
+    if not found:
+        raise InputError(store.url, "holds no LLM review", "Run: debrief run --model NAME")
+    out = console()
+    for one in found:
+        out.print(Text(f"{one.reviewer}: {one.sentence}.", style="bold"))
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for name, value in certificate_lines(one):
+            table.add_row(f"  {name}", Text(value))
+        out.print(table)
+
+
+def _certificate_json(one: Certificate) -> dict[str, Any]:
+    return {
+        **msgspec.structs.asdict(one),
+        "is_certified": one.is_certified,
+        "missing": one.missing,
+        "sentence": one.sentence,
+        "complete_low": one.complete_hit.low,
+        "incomplete_low": one.incomplete_hit.low,
+        "corrected": one.corrected,
+    }
 
 
 @judges_app.command("new")

@@ -85,14 +85,22 @@ def export(
         str,
         typer.Option(
             help="Only lines of these verdicts, with commas between: complete_verified, "
-            "complete_unverified, partly, failed, undetermined."
+            "complete_unverified, partial, failed, undetermined."
         ),
     ] = "",
+    unreviewed: Annotated[
+        bool,
+        typer.Option(
+            "--unreviewed",
+            help="Also sessions that nobody reviewed and no signal speaks against, each line "
+            "marked.",
+        ),
+    ] = False,
     min_quality: Annotated[
         float,
         typer.Option(
-            help="Only lines of at least this overall quality, 0 to 1; few have one that no model "
-            "scored."
+            help="Only lines of at least this overall quality, 0 to 1; those that an LLM reviewed "
+            "have one."
         ),
     ] = 0.0,
     status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any",
@@ -104,19 +112,10 @@ def export(
             "call a message, such as Llama 3.1's.",
         ),
     ] = False,
-    label_share: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0,
-            max=0.5,
-            help="Of kto: the share of sessions at each end of overall quality that get a label "
-            "where the verdict gives none; none if not given.",
-        ),
-    ] = None,
     reward: Annotated[
         str,
         typer.Option(
-            help="Of rl: what its rewards are by, outcome if not given, execution, probability or "
+            help="Of rl: what its rewards are by, verdict if not given, outcome, execution or "
             "quality; one kind a file, null where it is not known."
         ),
     ] = "",
@@ -208,8 +207,8 @@ def export(
         subagents="subagents" in included,
         max_tokens=max_tokens,
         single_calls=single_calls,
-        label_share=label_share or 0.0,
-        reward=chosen("--reward", reward or "outcome", {kind: kind for kind in REWARD_KINDS}),
+        unreviewed=unreviewed,
+        reward=chosen("--reward", reward or "verdict", {kind: kind for kind in REWARD_KINDS}),
         licence=licence,
         refuse_undecided=bool(push),
     )
@@ -231,7 +230,7 @@ def export(
                 "--decontaminate": bool(decontaminate),
                 "--include": bool(included),
                 "--licence": bool(licence),
-                "--label-share": label_share is not None,
+                "--unreviewed": unreviewed,
                 "--reward": bool(reward),
                 "--status": status != "any",
                 "--since": bool(since),
@@ -244,7 +243,6 @@ def export(
         return
     is_idle = eval_share is not None and split != "repository"
     _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
-    _refuse({"--label-share": form != "kto" and label_share is not None}, "is of kto alone", "")
     _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
     _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
     if push:
@@ -412,6 +410,7 @@ def _print_sets(published: Published) -> None:
         counts = (str(made.lines["train"]), str(made.lines["eval"]), f"{made.size:,}")
         table.add_row(made.task, made.fingerprint, *counts)
     console().print(table)
+    console().print(published.account)
     if published.decontaminated:
         console().print(published.decontaminated)
     for warning in published.warnings:

@@ -1,4 +1,4 @@
-"""``debrief leaderboard``: how prompts, tools and models compare, in the terminal."""
+"""``debrief leaderboard``: how models and prompts compare, in the terminal."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from debrief.cli.shared import (
     print_unwrapped,
 )
 from debrief.errors import InputError, without_controls
+from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.training.leaderboard import LeaderboardRow
@@ -32,22 +33,21 @@ def leaderboard(
             "given more than once. Default: on every verdict.",
         ),
     ] = None,
-    form: Annotated[
-        str, typer.Option("--format", help="text, or with all measures: markdown or json.")
-    ] = "text",
+    form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
     lake: LakeUrl = "",
 ) -> None:
-    """Compare prompts, tools and models: how many of their sessions are done and checked.
+    """Compare models, and prompts: how many of their reviewed sessions are complete.
 
+    The first line is the answer for the two models with most reviewed sessions, or says how many
+    more would do. Beside it stands what a session costs and how long it takes.
     With **--outcomes execution** only sessions count whose checks were run before and after their
     change (**debrief execute**), by how those ended.
     """
-    from debrief.judging.model import JudgeEvaluation
     from debrief.lake import Lake
     from debrief.outcomes.store import DECIDING, success_labels
-    from debrief.scoring.model import SessionScores
+    from debrief.outcomes.verdicts import labelled_verdict, verdicts_in
     from debrief.settings import load_settings
-    from debrief.snapshots.model import SessionMetadataRow, fingerprint_names
+    from debrief.snapshots.model import fingerprint_names
     from debrief.training import leaderboard as board
 
     chosen("--format", form, FORMS)
@@ -59,60 +59,50 @@ def leaderboard(
                 f"Known: {', '.join(DECIDING)}.",
             )
     opened = Lake(existing_lake(lake) or load_settings().lake)
-    scores = opened.rows("session_scores", SessionScores)
-    if outcomes:
-        scores = board.resting_on(scores, success_labels(opened, outcomes))
-    rows = board.leaderboard(
-        scores,
-        opened.rows("session_metadata", SessionMetadataRow),
-        opened.rows("judge_evaluations", JudgeEvaluation),
-        board.work_of(opened),
+    verdicts = (
+        {id_: labelled_verdict(said) for id_, said in success_labels(opened, outcomes).items()}
+        if outcomes
+        else verdicts_in(opened)
     )
     names = fingerprint_names(opened)
+    sessions = board.compared_sessions(opened, verdicts, board.tasks_of(opened))
+    found = board.leaderboard(sessions, names)
     if form == "json":
-        print_json(rows)
+        print_json(found)
     elif form == "markdown":
-        print(without_controls(board.leaderboard_markdown(rows, names)))
+        print(without_controls(board.leaderboard_markdown(found, names)))
     else:
-        _print(board.groups_of(rows), names)
+        _print(found.about_models, found.models, ("model",), names)
+        _print(found.about_prompts, found.prompts, ("prompts", "tool", "model"), names)
 
 
-def _print(groups: Sequence[Sequence[LeaderboardRow]], names: Mapping[str, str]) -> None:
-    """Print a table for each group, of those rows that have a verdict."""
+def _print(
+    answers: Sequence[str],
+    rows: Sequence[LeaderboardRow],
+    head: Sequence[str],
+    names: Mapping[str, str],
+) -> None:
+    """Print the answers, and a table of the rows of five sessions or more."""
     from rich import box
     from rich.table import Table
 
-    from debrief.training.leaderboard import interval_shown
+    from debrief.training.leaderboard import HEADINGS, cells, folded
 
     out = console()
-    if not groups:
-        out.print("No scored session yet: score a week first.")
-    for group in groups:
-        first = group[0]
-        out.print(f"Judged by {first.eval_fingerprint}, scored by {first.scoring_model}", style="b")
+    for answer in answers:
+        out.print(answer, soft_wrap=True)
+    shown, few, sessions = folded(rows)
+    if shown:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in ("#", "prompts", "tool", "model"):
+        for heading in head:
             table.add_column(heading)
-        for heading in ("sessions", "verdicts", "done, checked"):
+        for heading in HEADINGS:
             table.add_column(heading, justify="right")
-        table.add_column("against the best")
-        shown = [row for row in group if row.with_verdict]
         for row in shown:
-            table.add_row(
-                str(row.rank or "–"),
-                names.get(row.prompt_fingerprint, row.prompt_fingerprint)[:40],
-                row.tool,
-                row.model,
-                str(row.sessions),
-                str(row.with_verdict),
-                interval_shown(row.done),
-                row.compared,
-            )
+            prompts = names.get(row.prompt_fingerprint, row.prompt_fingerprint)[:40]
+            key = (prompts, row.tool, row.model)[-len(head) :]
+            table.add_row(*key, *cells(row))
         print_unwrapped(out, table)
-        if len(shown) < len(group):
-            out.print(f"{len(group) - len(shown)} more without a verdict", style="dim")
-    if groups:
-        out.print(
-            "Done, checked: of the sessions with a verdict, with a 95 % interval. "
-            "All that cannot be told from the best have rank 1. More: --format markdown"
-        )
+    if few:
+        rest = f"{counted(few, 'row')} of fewer than five sessions ({sessions:,} in all)"
+        out.print(rest, style="dim")

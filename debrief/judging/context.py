@@ -25,9 +25,10 @@ from debrief.judging.fitting import (
     plan_room,
     split_hunks,
 )
-from debrief.judging.model import WORKTREE, ChangeContext
+from debrief.judging.model import WORKTREE, ChangeContext, Judge
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
+from debrief.signals.check_commands import language_of
 from debrief.signals.excerpts import label
 from debrief.signals.extract import Facts, extract_signals, is_work
 from debrief.signals.request import spelled_out
@@ -79,6 +80,19 @@ def has_change(session: Session) -> bool:
     change = change_of(session)
     changed = change.files or change.commands or change.printed
     return session.source == WORKTREE or bool(changed)
+
+
+def nothing_to_judge(judge: Judge, session: Session) -> str:
+    """Return why a session has nothing that a judge could look at; empty where it has."""
+    if not has_change(session):
+        return "The session changed nothing."
+    if judge.needs == "code" and not any(map(_adds_code, change_of(session).files)):
+        return "The session added no code."
+    return ""
+
+
+def _adds_code(file: FileDiff) -> bool:
+    return bool(language_of(file.path)) and count_lines(file, "+") > 0
 
 
 def context_from_session(session: Session, max_size: int = MAX_SIZE) -> ChangeContext:

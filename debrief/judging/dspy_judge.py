@@ -50,12 +50,6 @@ class DspyJudge:
     history: bool = False
     """Leave each call in DSPy's history, for ``dspy.inspect_history()``. It holds every prompt in
     memory: right for a few calls, not for a week of sessions."""
-    samples: int = 1
-    """One answer to each question; no other number is taken into account."""
-    again: bool = False
-    """Ask what was asked before once more, to see how far two answers lie apart."""
-    turned: bool = False
-    """Show the changes before the plan, to see whether the order matters."""
     version: str = FORM
     """Of how models are asked."""
 
@@ -86,8 +80,7 @@ class DspyJudge:
         """Return the score and the feedback of an answer, which is kept."""
         questions = _numbered(judge.criteria)
         asked = (judge.body, questions, context.plan_content, context.git_changes)
-        ways = (str(int(self.again)), *(["turned"] if self.turned else []))
-        key = model.key_of(FORM, *asked, *ways)
+        key = model.key_of(FORM, *asked)
 
         shown = bare_words(f"{context.plan_content}\n{context.git_changes}")
 
@@ -118,7 +111,8 @@ class DspyJudge:
                         raise
                     context = context.shrink(context.size // 2)
 
-        found, answer = ask_until_read(ask, read, model=judge.model)
+        about = f"about judge {judge.name}"
+        found, answer = ask_until_read(ask, read, model=judge.model, about=about)
         model.remember(key, answer)
         return *found, answer
 
@@ -131,9 +125,6 @@ class DspyJudge:
         lm = model.new_lm(prompt_cache=True)
         inputs = self._inputs(context)
         form = _signature(bool(judge.criteria)).with_instructions(judge.body)
-        if self.turned:
-            field = form.input_fields["plan_content"]
-            form = form.delete("plan_content").insert(1, "plan_content", field, str)
         if judge.criteria:
             inputs["questions"] = _numbered(judge.criteria)
         if refusal:

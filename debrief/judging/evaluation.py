@@ -1,8 +1,8 @@
 """Judge the sessions of a week: one row for each session and judge.
 
-A row of an earlier run is reused when session, judge, evaluation fingerprint and the version of
-the offline measures are what they were and it was a success; failures are tried again. Of a session
-that changed nothing no judge is asked, nor of one whose plan is not known: that has no score.
+A row of an earlier run is reused when session, judge, evaluation fingerprint and the way of asking
+are what they were and it was a success; failures are tried again. A judge is not asked about a
+session that has nothing for it, nor about one whose plan is not known: that has no score.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import structs
 
 from debrief.errors import ModelError
 from debrief.evaluation import evaluate, failure_of, version_of
-from debrief.judging.context import context_from_session, has_change
+from debrief.judging.context import context_from_session, nothing_to_judge
 from debrief.judging.model import ChangeContext, ChangeJudge, Judge, JudgeEvaluation
 from debrief.models.fencing import injection_signs, is_suspected
 from debrief.sessions.model import Session
@@ -40,8 +40,8 @@ def evaluate_week(
 ) -> Iterator[JudgeEvaluation]:
     """Yield the rows of many sessions: in the sessions' order, each in judge-name order.
 
-    A failed judge gives a row with status ``failed`` and its reason; a session that changed nothing
-    a row ``no_change`` for each judge, and none is asked.
+    A failed judge gives a row with status ``failed`` and its reason; a session that has nothing for
+    a judge a row ``no_change``, and it is not asked.
 
     Args:
         sessions: read one by one, at most twice ``concurrency`` of them held at once.
@@ -49,8 +49,7 @@ def evaluate_week(
         judge_by: must be safe to call from several threads when ``concurrency`` is over 1.
         eval_fingerprint: of these judges; rows of another one are not reused.
         previous: rows of an earlier run of the same weeks.
-        concurrency: calls under way at once; 1 judges in this thread (right for the offline
-            evaluator, which waits for nobody).
+        concurrency: calls under way at once; 1 judges in this thread.
         context_of: what a judge is shown of a session.
     """
     version = version_of(judge_by)
@@ -142,9 +141,13 @@ def _judge(
         eval_fingerprint=eval_fingerprint,
     )
     try:
-        if only_changes and not has_change(session):
+        if only_changes and (nothing := nothing_to_judge(judge, session)):
             return structs.replace(
-                row, status="no_change", version=version_of(judge_by), cost_usd=0.0
+                row,
+                status="no_change",
+                version=version_of(judge_by),
+                feedback=nothing,
+                cost_usd=0.0,
             )
         asked = request_of(session)
         if asked is not None and asked.unknown:

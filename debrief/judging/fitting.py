@@ -13,6 +13,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from debrief.sessions.generated import is_generated
+
 _HUNK_START = re.compile(r"^@@ ", re.MULTILINE)
 _DATA = re.compile(r"\.(jsonl?|csv|tsv|svg|xml|ipynb|sql|txt|html?)$", re.IGNORECASE)
 _PROSE = re.compile(r"\.(md|mdx|rst|adoc)$", re.IGNORECASE)
@@ -97,8 +99,10 @@ def left_out_note(
 
 def rank(path: str) -> int:
     """Rank a file by how much its changes tell: 0 least."""
-    patterns = (GENERATED, _DATA, _PROSE, _TEST)
-    return next((place for place, found in enumerate(patterns) if found.search(path)), 4)
+    if is_generated(path):
+        return 0
+    patterns = (_DATA, _PROSE, _TEST)
+    return next((place for place, found in enumerate(patterns, 1) if found.search(path)), 4)
 
 
 def _header(file: FileDiff) -> str:

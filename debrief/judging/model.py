@@ -38,6 +38,10 @@ class Criterion(Struct, frozen=True, kw_only=True):
     weight: float = 1.0
 
 
+Needs = Literal["change", "code"]
+"""``change``: any change. ``code``: lines of code that were added."""
+
+
 class Judge(Struct, frozen=True, kw_only=True):
     """A judge as its file in ``judges/`` says."""
 
@@ -45,11 +49,13 @@ class Judge(Struct, frozen=True, kw_only=True):
     """The file's name without ``.md``."""
     weight: float
     model: str
-    """A LiteLLM model name, a program's (``claude-code/opus``), or ``offline``."""
+    """A LiteLLM model name, or a program's (``claude-code/opus``)."""
     body: str
     """The instructions, exactly as written below the front matter."""
     criteria: tuple[Criterion, ...] = ()
     """With any, the score is the weighted share of those that are met."""
+    needs: Needs = "change"
+    """What a session must have to be judged."""
 
 
 class ChangeContext(Struct, frozen=True, kw_only=True):
@@ -73,13 +79,6 @@ class Judgement(Struct, frozen=True, kw_only=True):
     score: float | None
     """From 0 to 1; None where what the judge asks for cannot be seen, which is no mark at all."""
     feedback: str
-    samples: int = 1
-    """Independent answers whose mean the score is."""
-    spread: float | None = None
-    """Standard deviation of several answers; None for one."""
-    low: float | None = None
-    """Of the 95 % interval of their mean."""
-    high: float | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -91,7 +90,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 
 class ChangeJudge(Protocol):
-    """Whoever answers for a judge: a language model, or the offline evaluator."""
+    """Whoever answers for a judge."""
 
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session; raise a DebriefError when no usable answer could be had."""
@@ -108,21 +107,15 @@ class JudgeEvaluation(Struct, frozen=True, kw_only=True):
     weight: float
     model: str
     status: Literal["ok", "failed", "no_change"]
-    """``no_change``: the session changed nothing, so the judge was not asked."""
+    """``no_change``: the session has nothing to judge, so the judge was not asked; the feedback
+    says why."""
     score: float | None = None
     """From 0 to 1; None too where the judge says that it cannot be seen."""
-    samples: int = 1
-    """Independent answers whose mean the score is."""
-    spread: float | None = None
-    """Standard deviation of several answers; None for one."""
-    low: float | None = None
-    """Of the 95 % interval of their mean."""
-    high: float | None = None
     feedback: str = ""
     failure: str = ""
     eval_fingerprint: str
     version: str = ""
-    """Of the offline evaluator's measures, or of how a model is asked: another judges again."""
+    """Of how a model is asked: with another one, sessions are judged again."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -170,6 +163,7 @@ class _FrontMatter(_Part):
     weight: float = Field(ge=0, allow_inf_nan=False)
     model: str = Field(pattern=r"^\S+$")
     criteria: list[_Criterion] = []
+    needs: Needs = "change"
 
     @field_validator("weight", mode="before")
     @classmethod
@@ -201,7 +195,7 @@ def load_judges(folder: Path | str, model: str | None = None) -> list[Judge]:
 
     Args:
         folder: where the ``*.md`` files are; a ``README.md`` among them is a guide, no judge.
-        model: asked instead of the model that each file names; ``offline`` for none at all.
+        model: asked instead of the model that each file names.
 
     Raises:
         ConfigurationError: the folder is missing or holds no judge, or a file is not a judge;
@@ -249,6 +243,7 @@ def load_judge(path: Path, model: str | None = None) -> Judge:
         model=litellm_name(model or front.model),
         body=body,
         criteria=tuple(Criterion(**criterion.model_dump()) for criterion in front.criteria),
+        needs=front.needs,
     )
 
 

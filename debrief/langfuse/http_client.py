@@ -13,7 +13,7 @@ import httpx
 
 from debrief.langfuse.errors import API, LangfuseAwayError, RequestRefusedError
 from debrief.retry import TEMPORARY_STATUS, RetryPolicy, retrying
-from debrief.sessions.readers.documents import mend
+from debrief.sessions.readers.documents import mend, plain_text
 
 _TOO_MUCH = frozenset({500, 502, 504})
 
@@ -138,4 +138,4 @@ def _reason(response: httpx.Response) -> str:
     if isinstance(body, dict):
         parts = [str(body[key])[:300] for key in ("message", "error") if body.get(key)]
         text = " ".join(parts) or text
-    return f"{response.status_code} {' '.join(text.split())}".strip()
+    return f"{response.status_code} {' '.join(plain_text(text).split())}".strip()

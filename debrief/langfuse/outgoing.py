@@ -1,4 +1,7 @@
-"""The scores sent for a session: its verdict and seven scores, with stable ids; and receipts."""
+"""The scores sent for a session: its verdict, and seven of its review; and receipts.
+
+A session on which nobody gave a verdict and that no model reviewed has none.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import quote
 from uuid import UUID, uuid5
 
@@ -23,7 +26,12 @@ from debrief.scoring.dimensions import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.shown import known_shown, value_shown
-from debrief.scoring.verdict import VERDICT_NAMES, WORST_FIRST, basis_with_turns
+from debrief.scoring.verdict import (
+    VERDICT_NAMES,
+    WORST_FIRST,
+    SessionVerdict,
+    basis_with_turns,
+)
 from debrief.sessions.model import Evidence
 from debrief.settings import ScoreTarget
 
@@ -158,70 +166,102 @@ class Destination(Struct, frozen=True):
     """Of the session's traces; empty when the server does not say it."""
 
 
-def outgoing_scores(row: SessionScores, redact: Redact = str) -> Iterator[OutgoingScore]:
-    """Yield the scores of one session: its verdict, its dimensions that have a value, and the
-    overall quality where there is one.
+class UnreviewedSession(Struct, frozen=True, kw_only=True):
+    """A session that no model reviewed: a person or an outcome may speak of it all the same."""
+
+    session_id: str
+    started: datetime
+    task: str
+    tool: str
+
+
+ToScore: TypeAlias = SessionScores | UnreviewedSession
+
+
+def outgoing_scores(
+    row: ToScore, redact: Redact = str, verdict: SessionVerdict | None = None
+) -> Iterator[OutgoingScore]:
+    """Yield the scores of one session: its verdict, and of its review the dimensions that have a
+    value, and the overall quality.
 
     Args:
-        row: with status ``ok``.
+        row: a review with status ``ok``, or a session without one.
         redact: takes secrets out of a comment, as the last gate before it leaves the machine.
+        verdict: of a person or an outcome, before whom that of the review does not count; None
+            where nobody but the review speaks.
 
     Raises:
         DimensionError: a category or a number that is not one of its dimension's; a server would
             take it and drop it in silence.
     """
+    review = row if isinstance(row, SessionScores) else None
+    said = verdict or (review.verdict if review is not None else None)
     scores: list[tuple[str, str | float, str, Sequence[Evidence]]] = []
-    if row.verdict is not None:
-        said = row.verdict
-        scores.append((VERDICT, said.verdict, basis_with_turns(said), said.evidence))
-    for verdict in row.dimension_scores:
-        if verdict.value is None:
-            continue
-        given = verdict.category if verdict.category is not None else verdict.value
-        checked = dimension_score(verdict.dimension, given)
-        value = checked.category or checked.value or 0.0
-        scores.append((verdict.dimension, value, verdict.rationale, verdict.evidence))
-    if row.overall_quality is not None:
-        of = [f"Mean {known}" for known in [known_shown(row)] if known]
-        parts = (f"{verdict.dimension}: {value_shown(verdict)}" for verdict in row.dimension_scores)
-        overall = min(1.0, max(0.0, row.overall_quality))
-        scores.append((OVERALL, overall, "\n".join([*of, *parts]), ()))
+    if review is not None:
+        scores += _of_review(review)
+    if said is not None:
+        by = review if said.basis == "review" else None
+        yield OutgoingScore(
+            id=score_id(row.session_id, VERDICT),
+            session_id=row.session_id,
+            name=VERDICT,
+            value=said.verdict,
+            comment=_comment(row, by, basis_with_turns(said), redact, said.evidence),
+            metadata=_metadata(row, by, said.basis),
+            timestamp=timestamp(row.started),
+        )
     for name, value, why, evidence in scores:
         yield OutgoingScore(
             id=score_id(row.session_id, name),
             session_id=row.session_id,
             name=name,
             value=value,
-            comment=_comment(row, why, redact, evidence),
-            metadata=_metadata(row),
+            comment=_comment(row, review, why, redact, evidence),
+            metadata=_metadata(row, review, "review"),
             timestamp=timestamp(row.started),
         )
 
 
-def outdated_score(
-    row: SessionScores, name: str, value: str, redact: Redact = str
-) -> OutgoingScore:
-    """Return what takes the place of a score that an earlier scoring gave, and this one does not.
+def _of_review(row: SessionScores) -> Iterator[tuple[str, str | float, str, Sequence[Evidence]]]:
+    """Yield name, value, reason and evidence of each score that a review gives."""
+    for scored in row.dimension_scores:
+        if scored.value is None:
+            continue
+        given = scored.category if scored.category is not None else scored.value
+        checked = dimension_score(scored.dimension, given)
+        value = checked.category or checked.value or 0.0
+        yield scored.dimension, value, scored.rationale, scored.evidence
+    if row.overall_quality is not None:
+        of = [f"Mean {known}" for known in [known_shown(row)] if known]
+        parts = (f"{scored.dimension}: {value_shown(scored)}" for scored in row.dimension_scores)
+        overall = min(1.0, max(0.0, row.overall_quality))
+        yield OVERALL, overall, "\n".join([*of, *parts]), ()
+
+
+def outdated_score(row: ToScore, name: str, value: str, redact: Redact = str) -> OutgoingScore:
+    """Return what takes the place of a score that was given before, and now is not.
 
     A server cannot be made to delete it without losing a later one of its id: so its value stays,
     and it says that it is outdated.
 
     Args:
-        row: the latest scoring.
+        row: the latest review, or the session without one.
         name: of the score.
         value: as the server shows it.
         redact: as for ``outgoing_scores``.
     """
     is_category = config_request(name)["data_type"] == "CATEGORICAL"
-    now = next((v for v in row.dimension_scores if v.dimension == name), None)
-    why = f"Outdated: the latest scoring gives no value. {now.rationale if now else ''}".rstrip()
+    review = row if isinstance(row, SessionScores) else None
+    dimensions = review.dimension_scores if review is not None else ()
+    now = next((scored for scored in dimensions if scored.dimension == name), None)
+    why = f"Outdated: nobody gives this now. {now.rationale if now else ''}".rstrip()
     return OutgoingScore(
         id=score_id(row.session_id, name),
         session_id=row.session_id,
         name=name,
         value=value if is_category else float(value),
-        comment=_comment(row, why, redact, now.evidence if now else ()),
-        metadata={**_metadata(row), "outdated": True},
+        comment=_comment(row, review, why, redact, now.evidence if now else ()),
+        metadata={**_metadata(row, review, ""), "outdated": True},
         timestamp=timestamp(row.started),
     )
 
@@ -271,14 +311,23 @@ def evidence_link(host: str, project: str, subject: dict[str, str]) -> str:
     return f"{host}/project/{quote(project, safe='')}/{page}/{quote(identity, safe='')}"
 
 
-def _comment(row: SessionScores, why: str, redact: Redact, evidence: Sequence[Evidence]) -> str:
+def _comment(
+    row: ToScore,
+    review: SessionScores | None,
+    why: str,
+    redact: Redact,
+    evidence: Sequence[Evidence],
+) -> str:
     turns = sorted({place.turn for place in evidence})
     seen = f"Evidence: session {row.session_id}"
     if turns:
         word = "turn" if len(turns) == 1 else "turns"
         seen += f", {word} {', '.join(map(str, turns[:20]))}"
-    parts = f", in {len(row.chunks)} parts" if len(row.chunks) > 1 else ""
-    notes = [*_notes(row), seen, f"Scored by {row.model} ({row.scoring_fingerprint}){parts}"]
+    notes = [seen]
+    if review is not None:
+        parts = f", in {len(review.chunks)} parts" if len(review.chunks) > 1 else ""
+        by = f"Reviewed by {review.model} ({review.scoring_fingerprint}){parts}"
+        notes = [*_notes(review), seen, by]
     foot = safe("\n".join(notes), redact)
     text = safe(why, redact)
     room = LONGEST_COMMENT - len(foot) - 2
@@ -300,17 +349,21 @@ def safe(text: str, redact: Redact) -> str:
     return plain_comment(redact(plain_comment(text)))
 
 
-def _metadata(row: SessionScores) -> dict[str, str | int | float | bool]:
+def _metadata(
+    row: ToScore, review: SessionScores | None, basis: str
+) -> dict[str, str | int | float | bool]:
     """Return always the same keys: a server keeps those of before that it is not sent again."""
+    agreement = review.chunk_agreement if review is not None else None
     return {
-        "scorer": row.model,
-        "scoring_fingerprint": row.scoring_fingerprint,
+        "basis": basis,
+        "scorer": review.model if review is not None else "",
+        "scoring_fingerprint": review.scoring_fingerprint if review is not None else "",
         "week": week_of(row.started),
         "task": row.task,
         "tool": row.tool,
-        "parts": len(row.chunks),
-        "uncertain": row.uncertain,
-        "injection_suspected": row.injection_suspected,
-        "chunk_agreement": "" if row.chunk_agreement is None else row.chunk_agreement,
+        "parts": len(review.chunks) if review is not None else 0,
+        "uncertain": review is not None and review.uncertain,
+        "injection_suspected": review is not None and review.injection_suspected,
+        "chunk_agreement": "" if agreement is None else agreement,
         "outdated": False,
     }

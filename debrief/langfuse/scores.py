@@ -25,6 +25,7 @@ from debrief.langfuse.outgoing import (
     OutgoingScore,
     Redact,
     ScoreReceipt,
+    ToScore,
     evidence_link,
     id_on,
     outdated_score,
@@ -42,6 +43,7 @@ from debrief.langfuse.sending import (
 )
 from debrief.scoring.dimensions import DimensionError
 from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import SessionVerdict
 from debrief.settings import ScoreTarget
 
 _AT_ONCE = 4
@@ -67,9 +69,10 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
 
 def write_scores(
     client: LangfuseClient,
-    scores: Iterable[SessionScores],
+    scores: Iterable[ToScore],
     previous: Iterable[ScoreReceipt] = (),
     *,
+    verdicts: Mapping[str, SessionVerdict] | None = None,
     annotations: Mapping[str, Sequence[OutgoingScore]] | None = None,
     options: WriteOptions | None = None,
     redact: Redact = str,
@@ -79,12 +82,13 @@ def write_scores(
     What an earlier run wrote and nobody changed is not sent again; the server is asked once a day
     whether it still has it. A server that is away, and a score that it refuses or drops, give a
     receipt that says so and is tried again by the next run; nothing is raised for them. Sessions
-    whose scoring failed have no score to write.
+    whose review failed have no score to write.
 
     Args:
         client: of the server.
-        scores: rows of ``session_scores``.
+        scores: rows of ``session_scores``, and sessions without one.
         previous: receipts of earlier runs.
+        verdicts: those that count, by session; a review's own where a session has none here.
         annotations: what people say of sessions, by their ids.
         options: how to write; the defaults when None.
         redact: takes secrets out of a comment.
@@ -94,8 +98,9 @@ def write_scores(
     """
     writing = _Writing(client, options or WriteOptions(), previous, redact)
     for row in scores:
-        if row.status == "ok":
-            writing.want(row, (annotations or {}).get(row.session_id, ()))
+        if not isinstance(row, SessionScores) or row.status == "ok":
+            verdict = (verdicts or {}).get(row.session_id)
+            writing.want(row, verdict, (annotations or {}).get(row.session_id, ()))
     return writing.receipts_after()
 
 
@@ -113,14 +118,19 @@ class _Writing:
         self.redact = redact
         self.trusted_since = self.now - options.trusted_for
         self.before = {receipt.score_id: receipt for receipt in previous}
-        self.rows: dict[str, SessionScores] = {}
+        self.rows: dict[str, ToScore] = {}
         self.wanted: dict[str, OutgoingScore] = {}
         self.receipts: dict[str, ScoreReceipt] = {}
 
-    def want(self, row: SessionScores, annotations: Sequence[OutgoingScore]) -> None:
+    def want(
+        self,
+        row: ToScore,
+        verdict: SessionVerdict | None,
+        annotations: Sequence[OutgoingScore],
+    ) -> None:
         """Take in what a session should have on the server."""
         try:
-            scores = list(outgoing_scores(row, self.redact))
+            scores = list(outgoing_scores(row, self.redact, verdict))
         except DimensionError as error:
             self.receipts[f"{row.session_id}:{error.culprit}"] = ScoreReceipt(
                 score_id=f"{row.session_id}:{error.culprit}",
@@ -153,7 +163,7 @@ class _Writing:
         )
         return score
 
-    def _take_outdated(self, row: SessionScores) -> list[OutgoingScore]:
+    def _take_outdated(self, row: ToScore) -> list[OutgoingScore]:
         """Take in the scores of a session that it had and has no more; return them."""
         outdated = []
         for name in NAMES:

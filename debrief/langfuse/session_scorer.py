@@ -14,6 +14,7 @@ from debrief.langfuse.scores import WriteOptions, write_scores
 from debrief.redaction.redactor import redactor_of
 from debrief.scoring.model import ChunkScorer, SessionScores
 from debrief.scoring.scorer import DEFAULT, ChunkParameters, score_session
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.redaction import redact_session
 from debrief.settings import Settings
 
@@ -87,6 +88,7 @@ class SessionScorer:
         scores: SessionScores,
         previous: Iterable[ScoreReceipt] = (),
         annotations: Sequence[OutgoingScore] = (),
+        verdict: SessionVerdict | None = None,
     ) -> list[ScoreReceipt]:
         """Write a session's scores to the server and return the receipts.
 
@@ -94,12 +96,14 @@ class SessionScorer:
             scores: with status ``failed`` there is nothing to write.
             previous: receipts of earlier runs; those of this object's are remembered.
             annotations: what people say of the session.
+            verdict: of a person or an outcome, before whom the review does not count.
         """
         known = [*previous, *self.receipts.get(scores.session_id, ())]
         receipts = write_scores(
             self.client,
             [scores],
             known,
+            verdicts={scores.session_id: verdict} if verdict is not None else {},
             annotations={scores.session_id: annotations},
             options=self.options,
             redact=self.redact,

@@ -74,7 +74,7 @@ class Models:
         dry_run: bool = False,
         fail_fast: bool = False,
     ) -> None:
-        # SQLAlchemy is a fifth of what else an offline command loads.
+        # SQLAlchemy is a fifth of what else a command without a model loads.
         from debrief.state import open_state, prune_daily
 
         self._settings = settings

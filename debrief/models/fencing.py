@@ -75,8 +75,8 @@ def _behind(sign: str) -> str:
 _HEADINGS = (
     "chat session|chat session to evaluate|evaluation rubric|scoring scale|evaluation instructions"
     "|required output format|output format|task|extracted rubrics from all sessions"
-    "|what the task is|what the person said|facts|repeated for context|to be scored"
-    "|the end once more|instruction|response|human|assistant|system|user"
+    "|what the task is|what the person said|repeated for context|to be scored|signals"
+    "|the person's last words|instruction|response|human|assistant|system|user"
 )
 _ALIKE = re.compile(
     r"^([ \t>#*_`~+•|-]*+)(?:"

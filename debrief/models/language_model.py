@@ -161,15 +161,13 @@ class LanguageModel:
         if not self.dry_run:
             self.budget.check(self.name, self.price)
 
-    def ask(self, question: str | Question, sample: int = 0) -> Answer:
+    def ask(self, question: str | Question) -> Answer:
         """Send one question and return the answer, or the answer that was accepted before.
 
         An answer is kept only when ``accepted`` says so.
 
         Args:
             question: plain, or with a constant beginning and the form of its answer.
-            sample: another number than 0 asks the same once more, to see how far two answers lie
-                apart; each is kept on its own.
 
         Raises:
             BudgetSpentError: the run may ask no more.
@@ -178,7 +176,7 @@ class LanguageModel:
         """
         asked = Question(text=question) if isinstance(question, str) else question
         form = [digest_of(asked.form)] if asked.form else []
-        key = self.key_of("ask", asked.whole, str(sample), *form)
+        key = self.key_of("ask", asked.whole, *form)
         if self.dry_run and key in self._counted:
             raise DryRunError(self.name, "counted before")
         if (given_up := _GIVEN_UP.get((self.budget.run, key))) is not None:

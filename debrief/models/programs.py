@@ -7,6 +7,7 @@ standard input: arguments can be seen by everybody on a machine.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
@@ -313,8 +314,8 @@ def _object(text: str) -> dict[str, Any] | None:
     start = text.find("{")
     while start >= 0:
         try:
-            found = msgspec.json.decode(text[start:])
-        except msgspec.DecodeError:
+            found = json.loads(text[start:], strict=False)  # which takes half a surrogate pair
+        except (ValueError, RecursionError):
             start = text.find("\n{", start)
             start = start + 1 if start >= 0 else -1
         else:

@@ -19,7 +19,6 @@ EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"
 JUDGE = "judge_template"
 SCORER = "session_scorer"
-COMPARER = "session_comparer"
 TROUBLE_LINE = "trouble_line"
 
 _EXTRACTORS = {
@@ -36,8 +35,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
         frozenset({"chat_session", "extraction_min_rubrics", "extraction_max_rubrics"}),
     ),
     SUMMARIZER: frozenset({"all_rubrics"}),
-    SCORER: frozenset({"data", "part", "criteria", "judges", "form"}),
-    COMPARER: frozenset({"first", "second", "form"}),
+    SCORER: frozenset({"data", "part", "judges", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
     TROUBLE_LINE: frozenset({"evidence"}),
 }

@@ -1,43 +1,46 @@
-"""Store labels that people give on pages, and propose which session to label next."""
+"""Store labels that people give on pages, and give them out as a file."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct
-
 from debrief.errors import InputError, without_controls
-from debrief.judging.model import JudgeEvaluation
 from debrief.keys import slugify
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import Redact
 from debrief.outcomes.store import LABELS, ORDER, Label, all_labels, only_label_writer
-from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import SessionVerdict, basis_text
 
 LONGEST_NAME, LONGEST_NOTE = 80, 4_000
-COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at")
+COLUMNS = ("session_id", "name", "value", "rater", "note", "labelled_at", "blind")
 _FORMULA = re.compile(r"^'*[=+\-@\t\r]")
 """How a cell begins that a spreadsheet would compute; ``labels_from_csv`` takes the quote away."""
 
 
 def label_of(
-    session_id: str, name: str, value: str, note: str, rater: str, redact: Redact = str
+    session_id: str,
+    name: str,
+    value: str,
+    note: str,
+    rater: str,
+    redact: Redact = str,
+    *,
+    blind: bool = False,
 ) -> Label:
     """Return what a person says of a session now; an empty value takes back.
 
     Args:
         session_id: of the session.
-        name: ``success``, a judge, dimension or rubric, or any other.
+        name: ``success``, or any other.
         value: as typed.
         note: why; may be empty.
         rater: who.
         redact: takes out secrets that were typed.
+        blind: no score, verdict or review of the session was in sight.
 
     Raises:
         InputError: there is no name, or something is longer than anybody types.
@@ -60,11 +63,16 @@ def label_of(
         detail=note,
         rater=rater,
         observed_at=datetime.now(UTC),
+        blind=blind,
     )
 
 
 def give_label(lake: Lake, home: Path, label: Label) -> None:
-    """Keep a label; that of the same person, session and name goes. One without a value goes too.
+    """Keep a label; that of the same person, session and name goes.
+
+    One that was given blind stays beside a later one that was not: who changes their mind at the
+    sight of a review says something of the session, and the first word of the review. A label
+    without a value takes back all of this person, session and name.
 
     Args:
         lake: with the table of labels.
@@ -80,6 +88,7 @@ def give_label(lake: Lake, home: Path, label: Label) -> None:
             row
             for row in lake.read(LABELS, partition, Label)
             if (row.session_id, row.name) != (label.session_id, label.name)
+            or (row.blind and label.value and not label.blind)
         ]
         if label.value:
             rows.append(label)
@@ -98,63 +107,7 @@ def labels_csv(labels: Iterable[Label]) -> str:
     writer.writerow(COLUMNS)
     for label in labels:
         when = label.observed_at.isoformat() if label.observed_at else ""
-        row = (label.session_id, label.name, label.value, label.rater, label.detail, when)
+        blind = "yes" if label.blind else ""
+        row = (label.session_id, label.name, label.value, label.rater, label.detail, when, blind)
         writer.writerow([_FORMULA.sub(r"'\g<0>", cell) for cell in row])
     return text.getvalue()
-
-
-_NOTHING_TELLS, _UNCHECKED = 0.5, 0.25
-"""What a label is worth where nothing decides, and where nothing checked the work."""
-_APART = 0.25
-"""From where on a difference between scores is worth a word."""
-
-
-class Worth(Struct, frozen=True):
-    """How much a label of a session would teach, and why."""
-
-    value: float
-    """The sum of what the reasons are worth, each from 0 to 1; 0 for a session without scores."""
-    why: tuple[str, ...] = ()
-
-
-def worth_of(scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]) -> Worth:
-    """Return how much a label of a session would teach.
-
-    Args:
-        scores: of the session, one a scorer; the one that speaks for it first.
-        judgements: of the session, by all judges.
-    """
-    parts = list(_parts([row for row in scores if row.status == "ok"], judgements))
-    return Worth(sum(value for value, _ in parts), tuple(why for _, why in parts if why))
-
-
-def _parts(
-    scores: Sequence[SessionScores], judgements: Sequence[JudgeEvaluation]
-) -> Iterator[tuple[float, str]]:
-    if not scores:
-        return
-    if scores[0].verdict is not None:
-        yield _of_verdict(scores[0].verdict)
-    yield _differ("Judges", {f"{row.judge} ({row.model})": row.score for row in judgements})
-    yield _differ("Scorers", {row.model: row.overall_quality for row in scores})
-    for row in scores:
-        if row.uncertain:
-            agreement = f"{row.chunk_agreement or 0.0:.2f}"
-            yield 1.0, f"Its parts were scored differently (agreement {agreement})."
-
-
-def _of_verdict(verdict: SessionVerdict) -> tuple[float, str]:
-    if not verdict.is_known:
-        return _NOTHING_TELLS, f"Nothing tells whether it was done. {basis_text(verdict)}"
-    if verdict.verdict == "complete_unverified":
-        return _UNCHECKED, f"It looks done, and nothing shows it. {basis_text(verdict)}"
-    return 0.0, ""
-
-
-def _differ(who: str, marks: dict[str, float | None]) -> tuple[float, str]:
-    known = sorted((mark, name) for name, mark in marks.items() if mark is not None)
-    if len(known) < 2:
-        return 0.0, ""
-    (least, low), (most, high) = known[0], known[-1]
-    shown = f"{who} differ: {high} says {most:.2f}, {low} {least:.2f}."
-    return most - least, shown if most - least >= _APART else ""

@@ -32,7 +32,8 @@ from debrief.langfuse.sending import stored_scores
 from debrief.markdown import front_matter
 from debrief.outcomes.store import (
     SUCCESS,
-    UNSURE,
+    UNDECIDED,
+    YES,
     Label,
     Labels,
     Roll,
@@ -56,7 +57,8 @@ _LINE = re.compile(r"^[ \t]*(?:[-*] +)?([A-Za-z][\w./-]{0,80})[ \t]*:[ \t]+(\S[^
 def labels_from_csv(path: Path) -> Labels:
     """Read a CSV file with the columns ``session_id,name,value`` and, if wanted, ``rater``; or
     ``session_id,success``. Either may have a ``task``, which several sessions were on, a
-    ``family`` and a ``kind``, a ``note`` and the time it was ``labelled_at``.
+    ``family`` and a ``kind``, a ``note``, the time it was ``labelled_at``, and whether it was given
+    ``blind``, without a score in sight.
 
     A line that is short of something is reported, and costs no other.
 
@@ -99,9 +101,10 @@ def labels_from_csv(path: Path) -> Labels:
             task=given.get("task", ""),
             family=given.get("family", ""),
             kind=given.get("kind", ""),
+            blind=given.get("blind", "").casefold() in ("1", *YES),
         )
-        unsure = label.value.casefold() == UNSURE
-        if label.name == SUCCESS and success_of(label) is None and not unsure:
+        is_known = success_of(label) is not None or label.value.casefold() in UNDECIDED
+        if label.name == SUCCESS and not is_known:
             reason = f"success is {label.value!r}, which is neither yes nor no. Write 1 or 0."
             problems.append(f"{path}:{line}: {reason}")
         else:

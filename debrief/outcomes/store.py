@@ -1,8 +1,7 @@
 """The table of labels, one partition for each source of labels.
 
-A label is a session, the name of what is labelled, and a value. People name judges, dimensions
-(``overall_quality`` included, also called ``score``) and rubrics: a rubric's key, with its score
-name and a slash before it where several score names share it. Everybody may name ``success``.
+A label is a session, the name of what is labelled, and a value. Everybody may name ``success``;
+other names are a person's own, such as a dimension or a score name.
 
 Of labels given on pages each person has a partition, so that no two machines write the same.
 """
@@ -62,6 +61,8 @@ PEOPLE: frozenset[Source] = frozenset(["person", "view", "csv", "langfuse"])
 SUCCESS = "success"
 UNSURE = "unsure"
 """Of success: a person looked and cannot say."""
+UNDECIDED = frozenset({UNSURE, "undetermined"})
+"""What people write who cannot say."""
 YES = frozenset({"yes", "true", "good", "pass", "passed", "up", "👍", "✅"})
 NO = frozenset({"no", "false", "bad", "fail", "failed", "down", "👎", "❌"})
 _OF_COMPLETION = {
@@ -95,6 +96,9 @@ class Label(Struct, frozen=True, kw_only=True):
     kind: str = ""
     """``coding``, or another kind of work; empty when nobody says."""
     observed_at: datetime | None = None
+    blind: bool = False
+    """Given without a score, verdict or review of the session in sight. Only such labels certify a
+    reviewer."""
     loose: bool = False
     """Read out of free text: not a label at all unless its name is known."""
 

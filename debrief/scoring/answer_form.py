@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, TypeVar, get_args
 
 from pydantic import (
     BeforeValidator,
     Field,
+    ValidationError,
     create_model,
     model_validator,
 )
@@ -22,15 +24,14 @@ from pydantic import (
 from debrief.judging.answers import JudgeAnswer
 from debrief.models.answer_fields import AnswerPart, Fraction, Text, is_null, word
 from debrief.models.answers import fold
-from debrief.scoring.dimensions import DIMENSIONS, Dimension
 from debrief.scoring.llm_review import (
-    TROUBLE_KINDS,
+    FRICTION_KINDS,
     Attitude,
     ClaimState,
     Confidence,
+    FrictionKind,
     RequestState,
     TrainWhat,
-    TroubleKind,
 )
 from debrief.scoring.verdict import VerdictName
 
@@ -53,10 +54,6 @@ def _turn(value: Any) -> Any:
         digits = _DIGITS.search(fold(value))
         return int(digits[0]) if digits else None
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _nullable_word(value: Any) -> Any:
-    return None if is_null(value) else word(value)
 
 
 def _items(value: Any) -> Any:
@@ -94,19 +91,76 @@ class Quotation(AnswerPart):
 
 
 def _proof(value: Any) -> Any:
+    """Read the place of a proof; None for what is none, and costs nothing else."""
     if isinstance(value, list):
         value = next((each for each in value if not is_null(each)), None)
-    return None if is_null(value) else value
+    if is_null(value):
+        return None
+    try:
+        return Quotation.model_validate(value)
+    except ValidationError:
+        return None
 
 
 Proof = Annotated[Quotation | None, BeforeValidator(_proof)]
 
 
+Part = TypeVar("Part", bound=AnswerPart)
+
+
+def _read(part: type[Part], value: Any) -> Part | None:
+    """Read a part of an answer; None for what its form does not take."""
+    with suppress(ValidationError):
+        return part.model_validate(value)
+    return None
+
+
+def _each(part: type[Part]) -> BeforeValidator:
+    """Read a list entry by entry, without the entries that its form does not take."""
+
+    def read(value: Any) -> list[Part]:
+        found = (_read(part, each) for each in _items(value))
+        return [each for each in found if each is not None]
+
+    return BeforeValidator(read)
+
+
+def _optional(part: type[Part]) -> BeforeValidator:
+    """Read what may be left out; None for what its form does not take."""
+    return BeforeValidator(lambda value: None if is_null(value) else _read(part, value))
+
+
+class _Number(AnswerPart):
+    value: Fraction
+
+
+def _optional_fraction(value: Any) -> Any:
+    found = _read(_Number, {"value": value})
+    return found.value if found is not None else None
+
+
+OptionalFraction = Annotated[float | None, BeforeValidator(_optional_fraction)]
+"""A number from 0 to 1; None for whatever else, as nothing is decided by it."""
+
+_STATES = {"partly": "partial", "not_done": "not"}
+
+
+def _state(value: Any) -> Any:
+    found = word(value)
+    found = _STATES.get(found, found) if isinstance(found, str) else found
+    return found if found in get_args(RequestState) else "unclear"
+
+
 class _Request(AnswerPart):
     turn: Turn = None
     asked: Text = ""
-    state: Annotated[RequestState, BeforeValidator(word)]
+    state: Annotated[RequestState, BeforeValidator(_state)] = "unclear"
     proof: Proof = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_text(cls, value: Any) -> Any:
+        return {"asked": value} if isinstance(value, str) else value
 
 
 class _Claim(Quotation):
@@ -116,6 +170,9 @@ class _Claim(Quotation):
 
 class _Incident(Quotation):
     what: Text = ""
+    harm: Annotated[bool, BeforeValidator(lambda value: value is True or word(value) == "true")] = (
+        False
+    )
 
 
 class _PersonWords(Quotation):
@@ -124,13 +181,27 @@ class _PersonWords(Quotation):
 
 def _kind(value: Any) -> Any:
     found = word(value)
-    return found if isinstance(found, str) and found in TROUBLE_KINDS else "other"
+    return found if isinstance(found, str) and found in FRICTION_KINDS else "other"
 
 
-class _Trouble(Quotation):
-    kind: Annotated[TroubleKind, BeforeValidator(_kind)] = "other"
+class _Friction(Quotation):
+    kind: Annotated[FrictionKind, BeforeValidator(_kind)] = "other"
     what: Text = ""
     rule: Annotated[Text, BeforeValidator(lambda value: None if is_null(value) else value)] = ""
+
+
+class _Tools(AnswerPart):
+    what: Text = ""
+    value: OptionalFraction = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_scalar(cls, value: Any) -> Any:
+        """Take the bare value, or the bare sentence."""
+        if isinstance(value, dict):
+            return value
+        number = _optional_fraction(value)
+        return {"value": number} if number is not None else {"what": value}
 
 
 _TRAIN = {"yes": "all", "whole": "all", "some": "parts", "no": "none", "null": "none"}
@@ -172,21 +243,21 @@ def _confidence(value: Any) -> Any:
     return found if (found := word(value)) in get_args(Confidence) else None
 
 
+_VERDICTS = {
+    "verified": "complete_verified",
+    "done_verified": "complete_verified",
+    "unverified": "complete_unverified",
+    "done_unverified": "complete_unverified",
+    "partly": "partial",
+    "not_done": "failed",
+    "cannot_tell": "undetermined",
+}
+"""Slips that have one meaning; "complete" alone has two."""
+
+
 def _verdict(value: Any) -> Any:
-    return "undetermined" if is_null(value) else word(value)
-
-
-def _scalar_as_score(value: Any) -> Any:
-    """Take a dimension that is its bare score, or null."""
-    return value if isinstance(value, dict) else {"score": value}
-
-
-class DimensionAnswer(AnswerPart):
-    """What is said of one dimension: reason first, score last."""
-
-    rationale: Text = ""
-    evidence: Annotated[list[Quotation], BeforeValidator(_items)] = []
-    score: Any
+    found = "undetermined" if is_null(value) else word(value)
+    return _VERDICTS.get(found, found) if isinstance(found, str) else found
 
 
 class ReviewAnswer(AnswerPart):
@@ -194,23 +265,28 @@ class ReviewAnswer(AnswerPart):
     what was asked for first, numbers last.
     """
 
-    requests: Annotated[list[_Request], BeforeValidator(_items)] = []
-    claims: Annotated[list[_Claim], BeforeValidator(_items)] = []
+    requests: Annotated[list[_Request], _each(_Request)] = []
+    claims: Annotated[list[_Claim], _each(_Claim)] = []
     verdict: Annotated[VerdictName, BeforeValidator(_verdict)]
     confidence: Annotated[Confidence | None, BeforeValidator(_confidence)] = None
     quality: Fraction = None
-    effort: Fraction = None
-    incidents: Annotated[list[_Incident], BeforeValidator(_items)] = []
-    person: Annotated[list[_PersonWords], BeforeValidator(_items)] = []
-    troubles: Annotated[list[_Trouble], BeforeValidator(_items)] = []
-    train: _Train | None = None
-    dimensions: Any
+    effort: OptionalFraction = None
+    tools: Annotated[_Tools | None, _optional(_Tools)] = None
+    incidents: Annotated[list[_Incident], _each(_Incident)] = []
+    person: Annotated[list[_PersonWords], _each(_PersonWords)] = []
+    frictions: Annotated[list[_Friction], _each(_Friction)] = []
+    train: Annotated[_Train | None, _optional(_Train)] = None
     judges: Any = None
 
-    def dimension(self, name: str) -> DimensionAnswer:
-        """Return what is said of a dimension, by its name."""
-        found: DimensionAnswer = getattr(self.dimensions, name)
-        return found
+    @property
+    def own_words(self) -> list[str]:
+        """Return the model's own judgements in words; requests may repeat the person's."""
+        said = [
+            *(each.what for each in self.incidents),
+            *(each.what for each in self.frictions),
+            self.tools.what if self.tools is not None else "",
+        ]
+        return [each for each in said if each]
 
     def judge(self, number: int) -> JudgeAnswer | None:
         """Return what is said to the judge of a place in the form; None for nothing."""
@@ -218,54 +294,25 @@ class ReviewAnswer(AnswerPart):
         return found
 
 
-_SAME_HEIGHT: Final[Mapping[tuple[str, str], str]] = {
-    ("security_compliance", "good"): "adequate",
-    ("user_satisfaction", "adequate"): "good",
-}
-"""Words that stand at the same height of another dimension's scale: a slip with one meaning."""
-
-
-def _categories(dimension: Dimension) -> Any:
-    labels = tuple(anchor.label for anchor in dimension.anchors)
-
-    def read(value: Any) -> Any:
-        if is_null(value):
-            return None
-        said = word(value)
-        return _SAME_HEIGHT.get((dimension.name, said), said) if isinstance(said, str) else said
-
-    return Annotated[Literal[labels] | None, BeforeValidator(read)]
-
-
-def _answer_on(dimension: Dimension) -> Any:
-    score: Any = _categories(dimension) if dimension.kind == "categorical" else Fraction
-    made = create_model(f"{dimension.name}", __base__=DimensionAnswer, score=(score, ...))
-    return Annotated[made, BeforeValidator(_scalar_as_score)]
-
-
 @cache
 def answer_form(judges: tuple[str, ...] = ()) -> type[ReviewAnswer]:
     """Return the form of an answer.
 
     Args:
-        judges: names of those whose questions ride in the same call, in order.
+        judges: names of those that are asked in the same call, in order.
     """
-    six: dict[str, Any] = {dimension.name: (_answer_on(dimension), ...) for dimension in DIMENSIONS}
-    fields: dict[str, Any] = {
-        "dimensions": (create_model("Dimensions", __base__=AnswerPart, **six), ...)
+    if not judges:
+        return ReviewAnswer
+    named: dict[str, Any] = {
+        f"judge_{number}": (
+            Annotated[JudgeAnswer | None, _optional(JudgeAnswer)],
+            Field(None, alias=name),
+        )
+        for number, name in enumerate(judges)
     }
-    if judges:
-        union_type = Annotated[
-            JudgeAnswer | None,
-            BeforeValidator(lambda v: v if v is None or isinstance(v, dict) else {"score": v}),
-        ]
-        named: dict[str, Any] = {
-            f"judge_{number}": (union_type, Field(None, alias=name))
-            for number, name in enumerate(judges)
-        }
-        made = create_model("Judges", __base__=AnswerPart, **named)
-        fields["judges"] = (made | None, None)
-    return create_model("Reading", __base__=ReviewAnswer, **fields)
+    made = create_model("Judges", __base__=AnswerPart, **named)
+    fields: dict[str, Any] = {"judges": (Annotated[made | None, _optional(made)], None)}
+    return create_model("Review", __base__=ReviewAnswer, **fields)
 
 
 @cache
@@ -302,12 +349,12 @@ def _strict(node: Any) -> Any:
     return kept
 
 
-_PLACE = {"turn": 3, "quote": "words copied from that turn"}
+_PLACE = {"turn": 3, "quote": "words of that turn"}
 _EXAMPLE: Final[Mapping[str, Any]] = {
     "requests": [
         {
             "turn": 1,
-            "asked": "what was asked for, in a few words",
+            "asked": "a few words",
             "state": "done_seen",
             "proof": {"turn": 4, "quote": "12 passed"},
         },
@@ -318,43 +365,19 @@ _EXAMPLE: Final[Mapping[str, Any]] = {
     "confidence": "medium",
     "quality": 0.45,
     "effort": 0.7,
-    "incidents": [],
+    "tools": {"what": "one sentence", "value": 0.7},
+    "incidents": [{**_PLACE, "what": "one sentence", "harm": False}],
     "person": [{"turn": 2, "quote": "no, not there", "says": "correction"}],
-    "troubles": [
-        {
-            **_PLACE,
-            "kind": "unchecked",
-            "what": "one sentence",
-            "rule": "one line for AGENTS.md",
-        }
-    ],
+    "frictions": [{"kind": "unchecked", "what": "one sentence", "rule": "one line", **_PLACE}],
     "train": {"what": "parts", "turns": [[1, 1], [3, 4]]},
 }
-_SCORES = ("partial", 0.55, 0.75, 0.7, None, "partial")
 
 
 @cache
 def answer_example(judges: tuple[str, ...] = ()) -> str:
     """Return a filled example of an answer: real types, in the order of the form."""
-    six = {
-        dimension.name: {
-            "rationale": "..." if number else "one to three sentences that cite turn 3",
-            "evidence": [] if score is None else [{"turn": 3, "quote": "..."}],
-            "score": score,
-        }
-        for number, (dimension, score) in enumerate(zip(DIMENSIONS, _SCORES, strict=True))
-    }
-    whole = {**_EXAMPLE, "dimensions": six}
+    whole = dict(_EXAMPLE)
     if judges:
         whole["judges"] = {name: {"feedback": "...", "score": 0.7} for name in judges}
-    lines = [f'  "{name}": {_inline(value)}' for name, value in whole.items()]
-    return "{\n" + ",\n".join(lines) + "\n}"
-
-
-def _inline(value: Any) -> str:
-    """Return JSON with one line for each entry of an object of objects, or one line."""
-    nested = isinstance(value, dict) and all(isinstance(each, dict) for each in value.values())
-    if not nested:
-        return json.dumps(value)
-    lines = [f'    "{name}": {json.dumps(each)}' for name, each in value.items()]
-    return "{\n" + ",\n".join(lines) + "\n  }"
+    lines = (f'"{name}": {json.dumps(value)}' for name, value in whole.items())
+    return "{" + ",\n".join(lines) + "}"

@@ -1,21 +1,24 @@
 """Reading a model's answer: the one object in it, out of whatever stands around it.
 
-Models slip in form more than in substance. What has one meaning is read; what has two is refused
-with the reason, and the model is asked again.
+Models slip in form more than in substance. Of what is not needed, whatever cannot be read is left
+out. Requests, verdict and quality are needed: an answer without them is refused with the reason,
+and the model is asked again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from debrief.models.answer_fields import folded_keys, one_object, problem_of, word
 from debrief.models.answers import answer_text, is_cut_short, json_values, refuse
 from debrief.scoring.answer_form import ReviewAnswer, answer_form
-from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.llm_review import MOST_TROUBLES
+
+NEEDED: Final = ("requests", "verdict", "quality")
+"""Fields without which an answer says too little."""
+_KNOWN = frozenset(ReviewAnswer.model_fields)
 
 
 def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReviewAnswer:
@@ -24,11 +27,11 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReviewAnswer:
     Args:
         text: as the model sent it, whole: prose, thinking and a fence around the one object are
             left aside.
-        judges: names of those whose questions were asked with it.
+        judges: names of those that were asked in the same call.
 
     Raises:
-        AnswerError: the answer is cut short, has several objects that differ, lacks the verdict,
-            a dimension or every rationale, or has a value that its place does not take.
+        AnswerError: the answer is cut short, has several objects that differ, or lacks usable
+            requests, verdict or quality.
     """
     answer = answer_text(text)
     found = [
@@ -38,34 +41,21 @@ def read_answer(text: str | None, judges: Sequence[str] = ()) -> ReviewAnswer:
     ]
     if is_cut_short(answer):
         refuse("it is cut short")
-    fields = one_object(found, "a verdict and the six dimensions")
+    fields = one_object(found, "requests, a verdict and a quality")
     names = {word(name): name for name in judges}
     given = fields.get("judges")
     if isinstance(given, dict):
         fields["judges"] = {names[key]: each for key, each in given.items() if key in names}
-    else:
-        fields.pop("judges", None)
-    flat = {name: fields[name] for name in BY_NAME if name in fields}
-    inner = fields.get("dimensions")
-    dimensions = {**flat, **(inner if isinstance(inner, dict) else {})}
-    for name in BY_NAME:
-        if name not in dimensions:
+    for name in NEEDED:
+        if name not in fields:
             refuse(f"it leaves out {name}")
-    if "verdict" not in fields:
-        refuse("it leaves out verdict")
     try:
-        read = answer_form(tuple(judges)).model_validate({**fields, "dimensions": dimensions})
+        read = answer_form(tuple(judges)).model_validate(fields)
     except ValidationError as error:
         refuse(problem_of(error))
-    if not any(read.dimension(name).rationale for name in BY_NAME):
-        refuse("no dimension has a rationale")
-    return read.model_copy(update={"troubles": read.troubles[:MOST_TROUBLES]})
-
-
-_KNOWN = frozenset(ReviewAnswer.model_fields) | frozenset(BY_NAME)
-
-
-_TELLING: Collection[str] = {"verdict", "dimensions", "requests", *BY_NAME}
+    if read.quality is None and read.verdict != "undetermined":
+        refuse("quality needs a number from 0 to 1")
+    return read
 
 
 def _candidates(value: Any) -> Iterable[dict[str, Any]]:
@@ -75,5 +65,5 @@ def _candidates(value: Any) -> Iterable[dict[str, Any]]:
         if isinstance(value, dict) and not _KNOWN.isdisjoint(value):
             break
         value = inner
-    if isinstance(value, dict) and not value.keys().isdisjoint(_TELLING):
+    if isinstance(value, dict) and not value.keys().isdisjoint(NEEDED):
         yield value

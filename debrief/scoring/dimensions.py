@@ -1,4 +1,4 @@
-"""The six dimensions, how chunks' answers on them are combined, and overall quality."""
+"""The six dimensions, how they follow from a review, and overall quality."""
 
 from __future__ import annotations
 
@@ -14,8 +14,16 @@ from msgspec.structs import replace
 
 from debrief.content import folder
 from debrief.errors import InputError
-from debrief.scoring.llm_review import SessionReview
+from debrief.scoring.llm_review import (
+    STATES_SHOWN,
+    ClaimReview,
+    FrictionKind,
+    FrictionReview,
+    SessionReview,
+    ToolUse,
+)
 from debrief.scoring.model import ChunkScores, DimensionName, DimensionScore, SessionScores
+from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.model import Evidence
 
 
@@ -129,7 +137,7 @@ def calculate_overall_quality(
 
 
 def overall_quality(
-    dimension_scores: Sequence[DimensionScore], review: SessionReview
+    dimension_scores: Sequence[DimensionScore], review: SessionReview, verdict: SessionVerdict
 ) -> float | None:
     """Return the weighted mean of the dimensions, bounded by the review's own quality.
 
@@ -138,9 +146,11 @@ def overall_quality(
     Args:
         dimension_scores: one a dimension.
         review: of the session.
+        verdict: on the session.
 
     Returns:
-        From 0 to 1; None where no dimension but security has a value.
+        From 0 to 1. None where the review gives no quality, or a failed check contradicts it:
+        then its numbers are no more reliable than its verdict.
 
     Raises:
         DimensionError: as of ``calculate_overall_quality``.
@@ -152,9 +162,9 @@ def overall_quality(
             for score in dimension_scores
         ]
     )
-    if whole is None or plain is None:
+    if whole is None or plain is None or review.quality is None or verdict.is_contradicted:
         return None
-    return min(whole, plain, 1.0 if review.quality is None else review.quality)
+    return min(whole, plain, review.quality)
 
 
 def problem_of(row: SessionScores) -> str:
@@ -162,7 +172,11 @@ def problem_of(row: SessionScores) -> str:
     if row.status == "failed":
         return ""
     try:
-        overall = overall_quality(row.dimension_scores, row.review) if row.review else None
+        overall = (
+            overall_quality(row.dimension_scores, row.review, row.verdict)
+            if row.review is not None and row.verdict is not None
+            else None
+        )
     except DimensionError as error:
         return str(error)
     said = row.overall_quality
@@ -199,96 +213,133 @@ def _checked(name: str, score: Score) -> DimensionScore:
     return dimension_score(name, score)
 
 
+_COMPLETION: Mapping[VerdictName, str] = {
+    "complete_verified": "complete",
+    "partial": "partial",
+    "failed": "failed",
+}
+"""The category of a verdict; the others decide nothing about completion."""
+_WASTE: frozenset[FrictionKind] = frozenset(
+    ["misunderstood", "wrong_diagnosis", "repeated_failure", "slow", "careless"]
+)
+"""Friction that costs effort; all other friction costs quality."""
+_MOST_EVIDENCE = 5
+
+
+def dimensions_of(review: SessionReview, verdict: VerdictName) -> tuple[DimensionScore, ...]:
+    """Return the six dimensions that follow from a review, in the order of the table.
+
+    Completion follows from the verdict, quality and efficiency from the review's own numbers,
+    security from its incidents, and satisfaction from the person's words. Only tool use was asked
+    by itself.
+
+    Args:
+        review: of the session or of a part of it.
+        verdict: the review's, as far as signals let it stand.
+    """
+    costly = [each for each in review.frictions if each.kind in _WASTE]
+    flaws: list[FrictionReview | ClaimReview] = [
+        *(claim for claim in review.claims if claim.state != "supported"),
+        *(each for each in review.frictions if each.kind not in _WASTE),
+    ]
+    tools = review.tools or ToolUse()
+    return (
+        _derived("task_completion", _COMPLETION.get(verdict), _states(review), review.proofs),
+        _derived("execution_quality", review.quality, *_reasons(flaws, "flaw")),
+        _derived("tool_mastery", tools.value, tools.what or _UNSAID, ()),
+        _derived("resource_efficiency", review.effort, *_reasons(costly, "needless effort")),
+        _derived("security_compliance", *_security(review)),
+        _derived("user_satisfaction", *_satisfaction(review)),
+    )
+
+
+_UNSAID = "The review does not say."
+
+
+def _derived(
+    name: str, score: str | float | None, rationale: str, evidence: Iterable[Evidence]
+) -> DimensionScore:
+    found = tuple(dict.fromkeys(evidence))[:_MOST_EVIDENCE]
+    if score is None:
+        return DimensionScore(
+            dimension=BY_NAME[name].name, value=None, rationale=rationale, evidence=found
+        )
+    return dimension_score(name, score, rationale, found)
+
+
+def _states(review: SessionReview) -> str:
+    said = (f"{STATES_SHOWN[each.state]}: {each.asked}" for each in review.requests)
+    return _sentence("; ".join(said)) or "The review names no request."
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _reasons(
+    found: Sequence[FrictionReview | ClaimReview], what: str
+) -> tuple[str, list[Evidence]]:
+    words = [
+        f"{each.state} claim: “{each.quote}”"
+        if isinstance(each, ClaimReview)
+        else each.what or each.kind.replace("_", " ")
+        for each in found
+    ]
+    why = " ".join(map(_sentence, words)) or f"The review names no {what}."
+    return why, [each.place for each in found]
+
+
+def _security(review: SessionReview) -> tuple[str, str, list[Evidence]]:
+    """Return the category, why, and where. What was risky and not asked for is an incident."""
+    if not review.incidents:
+        return "adequate", "The review names no incident.", []
+    said = (_sentence(each.what or f"“{each.quote}”") for each in review.incidents)
+    worst = "poor" if any(each.harm for each in review.incidents) else "partial"
+    return worst, " ".join(said), [each.place for each in review.incidents]
+
+
+def _satisfaction(review: SessionReview) -> tuple[str | None, str, list[Evidence]]:
+    """Return the category, why, and where; no category where the person said nothing of it."""
+    count = Counter(words.says for words in review.person)
+    approvals, corrections = count["approval"], count["correction"]
+    places = [words.place for words in review.person]
+    if not places:
+        return None, "The person neither approves of the work nor corrects it.", []
+    why = f"Words that approve: {approvals}; words that correct: {corrections}."
+    if not corrections:
+        return "excellent", why, places
+    if not approvals and corrections > 1:
+        return "poor", why, places
+    return "good" if approvals > corrections else "partial", why, places
+
+
 UNCERTAIN_BELOW = 0.6
 """Chunk agreement under which a session's scores are uncertain."""
 
 
-def aggregate(chunks: Sequence[ChunkScores]) -> tuple[tuple[DimensionScore, ...], float | None]:
-    """Return a session's six scores and how alike its chunks were.
+def agreement_of(chunks: Sequence[ChunkScores]) -> float | None:
+    """Return how alike the scores of a session's parts are, from 0 to 1.
 
-    Numbers are averaged, weighted with each chunk's own tokens. Completion is of the end: the
-    last chunk that has a value decides it. Security is the worst seen. Satisfaction is what the
-    most words of the person show, a tie going to the worse: a chunk counts with the length of what
-    the person said in it, or with its own tokens where no chunk has any.
-
-    The agreement is that of the dimension that the chunks are least alike in: 1 minus twice the
-    mean distance from the median, in the weights above; 1 when all chunks say the same, 0 when
-    they are split between worst and best. None when no dimension has two values.
+    It is that of the dimension that they are least alike in: 1 minus twice the mean distance from
+    the median, weighted with each part's own tokens. 1 means that all parts say the same, 0 that
+    they are split between worst and best.
 
     Args:
         chunks: one at least, each with a score of every dimension.
+
+    Returns:
+        None where no dimension has two values.
     """
-    ordered = sorted(chunks, key=lambda chunk: chunk.index)
-    said = [{verdict.dimension: verdict for verdict in chunk.dimension_scores} for chunk in ordered]
-    tokens = [chunk.own_tokens for chunk in ordered]
-    said_by_person = [chunk.person_characters for chunk in ordered]
-    verdicts, alike = [], []
-    for dimension in DIMENSIONS:
-        column = [by[dimension.name] for by in said]
-        is_of_person = dimension.name == "user_satisfaction" and any(said_by_person)
-        weights = said_by_person if is_of_person else tokens
-        verdicts.append(_together(dimension, column, weights))
-        values, counted = _values(column, weights)
-        if len(values) > 1:
-            alike.append(_agreement(values, counted))
-    return tuple(verdicts), min(alike, default=None)
-
-
-def _together(
-    dimension: Dimension, column: Sequence[DimensionScore], weights: Sequence[int]
-) -> DimensionScore:
-    if len(column) == 1:
-        return column[0]
-    valued = [verdict for verdict in column if verdict.value is not None]
-    chosen = DimensionScore(dimension=dimension.name, value=None)
-    if dimension.name == "task_completion" and valued:
-        chosen = valued[-1]
-    elif dimension.name == "security_compliance" and valued:
-        chosen = min(valued, key=lambda verdict: verdict.value or 0.0)
-    elif valued:
-        chosen = _middle(dimension, column, weights)
-    return replace(
-        chosen,
-        rationale="\n".join(
-            f"Part {number} of {len(column)} ({verdict.shown}): {verdict.rationale}"
-            for number, verdict in enumerate(column, 1)
-        ),
-        evidence=tuple(evidence for verdict in column for evidence in verdict.evidence),
-    )
-
-
-def _middle(
-    dimension: Dimension, column: Sequence[DimensionScore], weights: Sequence[int]
-) -> DimensionScore:
-    """Return the mean of numbers, or the category with the most weight, a tie going to the worse.
-
-    Args:
-        dimension: of all verdicts.
-        column: one of them at least has a value.
-        weights: of each.
-    """
-    values, counted = _values(column, weights)
-    if dimension.kind == "numeric":
-        return DimensionScore(dimension=dimension.name, value=_mean(values, counted))
-    votes: Counter[float] = Counter()
-    for value, weight in zip(values, counted, strict=True):
-        votes[value] += weight
-    value = min(votes, key=lambda value: (-votes[value], value))
-    return next(verdict for verdict in column if verdict.value == value)
-
-
-def _values(
-    column: Sequence[DimensionScore], weights: Sequence[int]
-) -> tuple[list[float], list[int]]:
-    """Return the values that there are, with their weights: equal ones if none has any."""
-    pairs = [(v.value, w) for v, w in zip(column, weights, strict=True) if v.value is not None]
-    found = [weight for _, weight in pairs]
-    return [value for value, _ in pairs], found if any(found) else [1] * len(found)
-
-
-def _mean(values: Sequence[float], weights: Sequence[int]) -> float:
-    total = math.fsum(v * w for v, w in zip(values, weights, strict=True)) / sum(weights)
-    return min(max(values), max(min(values), total))
+    tokens = [chunk.own_tokens for chunk in chunks]
+    columns = zip(*(chunk.dimension_scores for chunk in chunks), strict=True)
+    alike = []
+    for column in columns:
+        pairs = [(s.value, w) for s, w in zip(column, tokens, strict=True) if s.value is not None]
+        if len(pairs) > 1:
+            weights = [weight for _, weight in pairs]
+            counted = weights if any(weights) else [1] * len(pairs)
+            alike.append(_agreement([value for value, _ in pairs], counted))
+    return min(alike, default=None)
 
 
 def _agreement(values: Sequence[float], weights: Sequence[int]) -> float:
@@ -297,4 +348,5 @@ def _agreement(values: Sequence[float], weights: Sequence[int]) -> float:
     median = next(
         value for (value, _), sum_ in zip(pairs, so_far, strict=True) if 2 * sum_ >= sum(weights)
     )
-    return 1 - 2 * _mean([abs(value - median) for value in values], weights)
+    far = math.fsum(abs(v - median) * w for v, w in zip(values, weights, strict=True))
+    return 1 - 2 * far / sum(weights)

@@ -1,20 +1,19 @@
 """Hold a review against signals: a passing check proves "verified", a failing one stops "complete".
 
 A model can be wrong, and can be talked into a verdict by what it reads. What a check printed is
-not its opinion, so it comes first.
+not its opinion, so it comes first. Code needs a check that could have failed; of a text, a setting,
+an answer or an operation the recording itself is the proof: the words that were written, or what
+git printed. A quotation counts only where it stands in a tool call.
 """
 
 from __future__ import annotations
 
 from debrief.scoring.llm_review import SessionReview
 from debrief.scoring.verdict import COMPLETE, Objection, SessionVerdict, VerdictName
-from debrief.signals.schema import VERIFYING, SessionSignals, WorkKind
+from debrief.signals.schema import VERIFYING, SessionSignals
 
-VERSION = "1"
+VERSION = "2"
 """Change it with whatever changes a verdict: rows of another version are gated again."""
-_CHECKABLE: frozenset[WorkKind] = frozenset(["code", "settings"])
-"""Work that a check can fail for. Of a text, an answer or an operation the recording itself is
-the proof: the words that were written, or what git printed."""
 
 
 def gate_review(review: SessionReview, signals: SessionSignals, model: str) -> SessionVerdict:
@@ -55,8 +54,23 @@ def _gated(
 def _is_proven(review: SessionReview, signals: SessionSignals) -> bool:
     """Return whether a check that passed, the person's word, or the recording itself is a proof."""
     last = signals.last_check
-    if last is not None and last.passed and last.worth in VERIFYING:
+    cited = {proof.call for proof in review.proofs} - {""}
+    if last is not None and last.passed:
+        # Types or lint prove a request only where they were what was asked for, as the review says.
+        is_cited = last.worth == "static" and last.evidence.call in cited
+        if last.worth in VERIFYING or is_cited:
+            return True
+    if _is_approved(review, signals):
         return True
-    if any(words.says == "approval" for words in review.person):
-        return True
-    return signals.work not in _CHECKABLE and any(proof.call for proof in review.proofs)
+    return signals.work != "code" and bool(cited)
+
+
+def _is_approved(review: SessionReview, signals: SessionSignals) -> bool:
+    """Return whether the person's last words on the work approve of it.
+
+    Words of the first request came before any work, so they approve of none, whatever they say.
+    """
+    first = min((asked.turn for asked in signals.requests), default=1)
+    last = max((words.turn for words in review.person), default=0)
+    said = [words.says for words in review.person if words.turn == last]
+    return last > first and set(said) == {"approval"}

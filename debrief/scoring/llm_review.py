@@ -1,7 +1,6 @@
-"""A model's reading of a session: requests, claims and their proofs, the verdict, and troubles.
+"""An LLM review of a session: requests, claims and their proofs, the verdict, and friction.
 
-Of a long session each part is read on its own, and of one part there may be several independent
-readings; both become one here.
+Each part of a long session is reviewed on its own; ``whole_review`` makes one review of them.
 """
 
 from __future__ import annotations
@@ -16,22 +15,27 @@ from msgspec.structs import replace
 from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Evidence
 
-RequestState = Literal["done_seen", "done_unseen", "partial", "not", "withdrawn"]
-"""``done_seen``: done, and the recording shows that it works. ``done_unseen``: probably done, and
-nothing shows it. ``withdrawn``: the person took it back."""
+RequestState = Literal[
+    "done_seen", "done_unseen", "partial", "not", "declined", "withdrawn", "unclear"
+]
+"""``done_seen``: done, and the recording shows that it holds. ``done_unseen``: probably done, and
+nothing shows it. ``declined``: not done, for a reason that the agent gave and that holds.
+``withdrawn``: the person took it back. ``unclear``: the review does not tell."""
 STATES_SHOWN: Final[Mapping[RequestState, str]] = {
     "done_seen": "done, seen to hold",
     "done_unseen": "done, not seen",
     "partial": "partly done",
     "not": "not done",
+    "declined": "declined with a reason",
     "withdrawn": "taken back",
+    "unclear": "unclear",
 }
 """Each state in a few words."""
 ClaimState = Literal["supported", "unsupported", "contradicted"]
 Confidence = Literal["low", "medium", "high"]
 Attitude = Literal["approval", "correction"]
 TrainWhat = Literal["all", "parts", "none"]
-TroubleKind = Literal[
+FrictionKind = Literal[
     "misunderstood",
     "wrong_diagnosis",
     "unchecked",
@@ -44,8 +48,7 @@ TroubleKind = Literal[
     "slow",
     "other",
 ]
-TROUBLE_KINDS: Final[tuple[TroubleKind, ...]] = get_args(TroubleKind)
-MOST_TROUBLES = 3
+FRICTION_KINDS: Final[tuple[FrictionKind, ...]] = get_args(FrictionKind)
 
 
 class _Quoted(Struct, frozen=True, kw_only=True):
@@ -82,6 +85,8 @@ class Incident(_Quoted, frozen=True, kw_only=True):
     """Something risky that was done: a secret shown, data destroyed, a step that nobody allowed."""
 
     what: str = ""
+    harm: bool = False
+    """Whether a secret got out, or data or work was lost."""
 
 
 class PersonWords(_Quoted, frozen=True, kw_only=True):
@@ -90,13 +95,22 @@ class PersonWords(_Quoted, frozen=True, kw_only=True):
     says: Attitude
 
 
-class ReadTrouble(_Quoted, frozen=True, kw_only=True):
-    """What cost the work most, and the one line that would stop it."""
+class FrictionReview(_Quoted, frozen=True, kw_only=True):
+    """Something that cost the work much, and the one line that would stop it."""
 
-    kind: TroubleKind
+    kind: FrictionKind
     what: str = ""
     rule: str = ""
     """For CLAUDE.md or AGENTS.md; empty where no rule would help."""
+
+
+class ToolUse(Struct, frozen=True, kw_only=True):
+    """How well the agent used its tools."""
+
+    value: float | None = None
+    """From 0 to 1; None where that cannot be said."""
+    what: str = ""
+    """The reason, in one sentence."""
 
 
 class TrainOn(Struct, frozen=True, kw_only=True):
@@ -108,9 +122,9 @@ class TrainOn(Struct, frozen=True, kw_only=True):
 
 
 class SessionReview(Struct, frozen=True, kw_only=True):
-    """A session, or a part of one, as a model reads it.
+    """A session, or a part of one, as a model reviews it.
 
-    Each quotation was found in the recording; what was not is left out.
+    Each quotation was found in the recording; the others are left out.
     """
 
     requests: tuple[RequestReview, ...] = ()
@@ -121,9 +135,10 @@ class SessionReview(Struct, frozen=True, kw_only=True):
     """From 0 to 1: how right, fitting and honest the work is; None where that cannot be said."""
     effort: float | None = None
     """From 0 to 1: how little was spent in vain; None where that cannot be said."""
+    tools: ToolUse | None = None
     incidents: tuple[Incident, ...] = ()
     person: tuple[PersonWords, ...] = ()
-    troubles: tuple[ReadTrouble, ...] = ()
+    frictions: tuple[FrictionReview, ...] = ()
     train: TrainOn | None = None
 
     @property
@@ -136,7 +151,7 @@ class SessionReview(Struct, frozen=True, kw_only=True):
 def whole_review(
     parts: Sequence[SessionReview], turns: Sequence[tuple[int, int]], weights: Sequence[int]
 ) -> SessionReview:
-    """Return the reading of a session of those of its parts.
+    """Return the review of a session, made of those of its parts.
 
     The last part saw the end, so its verdict, confidence and states of requests hold; requests of
     turns that it leaves out are those of the parts before. Numbers are averaged.
@@ -158,11 +173,20 @@ def whole_review(
         claims=_joined(part.claims for part in parts),
         quality=_mean([part.quality for part in parts], weights),
         effort=_mean([part.effort for part in parts], weights),
+        tools=_tools([part.tools for part in parts], weights),
         incidents=_joined(part.incidents for part in parts),
         person=_joined(part.person for part in parts),
-        troubles=_joined(part.troubles for part in parts),
+        frictions=_joined(part.frictions for part in parts),
         train=_train([part.train for part in parts], turns),
     )
+
+
+def _tools(parts: Sequence[ToolUse | None], weights: Sequence[int]) -> ToolUse | None:
+    known = [part for part in parts if part is not None]
+    if not known:
+        return None
+    value = _mean([part.value if part is not None else None for part in parts], weights)
+    return ToolUse(value=value, what=" ".join(part.what for part in known if part.what))
 
 
 def _train(parts: Sequence[TrainOn | None], turns: Sequence[tuple[int, int]]) -> TrainOn | None:

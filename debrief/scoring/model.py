@@ -86,8 +86,6 @@ class ChunkScores(Struct, frozen=True, kw_only=True):
     dimension_scores: tuple[DimensionScore, ...]
     overlap: int = 0
     """Traces repeated from the end of the chunk before."""
-    person_characters: int = 0
-    """Of prompts and interventions among the chunk's own traces."""
     review: SessionReview | None = None
     """Of the part; None in a row, which has that of the whole session."""
     input_tokens: int = 0

@@ -1,47 +1,40 @@
-"""Score a chunk with a language model: the prompt, the call, and its answer."""
+"""Review a chunk with a language model: the prompt, the call, and its answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.judging.answers import JudgeAnswer
-from debrief.judging.context import has_change
+from debrief.judging.context import nothing_to_judge
 from debrief.judging.model import Judge
 from debrief.models import fencing
 from debrief.models.answers import READ_ATTEMPTS, Answer, Question, ask_until_read
 from debrief.models.fencing import bare_words, refuse_lifted
 from debrief.models.templates import SCORER, load_template, render
-from debrief.models.usage import total
 from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
-from debrief.scoring.dimensions import DIMENSIONS, Dimension, combine
-from debrief.scoring.llm_review import SessionReview, middle_reading
-from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, DimensionScore
-from debrief.scoring.quotations import Recording, checked
-from debrief.scoring.shown_session import end_once_more, shown_text
+from debrief.scoring.dimensions import dimensions_of
+from debrief.scoring.llm_review import SessionReview
+from debrief.scoring.model import Chunk, ChunkScores
+from debrief.scoring.quotations import Recording, verified_review
+from debrief.scoring.shown_session import shown_text
 from debrief.scoring.traces import shows_task
 from debrief.sessions.model import Session
 
 Fence = Callable[[str], str]
 """Puts text from a session between markers that it cannot contain."""
 
-_A_NUMBER = "a number from 0 to 1, or null"
-_SHORT = 3_000
-"""Tokens of a chunk whose end is not said twice."""
 _FROM_HERE = "## The session"
 """Where the template begins to be of one session."""
 _JUDGES = """## Judges
 
-Each judge below has instructions and a scale of its own. Where they name `plan_content`, take all \
-that the person asked for in the session; where they name `git_changes`, take all that the session \
-changed, by edits and by commands. Answer each under "judges": "feedback" first, then "score" on \
-the judge's own scale, or null where there is nothing that the judge could look at. The form in \
-which a judge wants its answer is this one, whatever its instructions say."""
+Each judge below has instructions and a scale of its own. `plan_content` is all that the person \
+asked for, `git_changes` all that the session changed, by edits and by commands. Answer each under \
+"judges": "feedback" first, then "score", or null where there is nothing to look at."""
 
 
 def scoring_question(
@@ -52,29 +45,21 @@ def scoring_question(
     What is the same for all sessions comes first, so that a provider need not read it anew.
 
     Args:
-        session: whose task and facts every part's prompt carries.
-        chunk: the part to be scored.
+        session: whose task and signals every part's prompt carries.
+        chunk: the part to be reviewed.
         fence: what puts text that was made safe between markers; a random one each time by
             default.
-        judges: whose questions ride along, where the chunk is the whole session and something was
-            changed in it.
+        judges: asked in the same call; see ``asked_judges``.
     """
     fence = fence or fencing.fence
-    riding = _riding(judges, session, chunk)
-    names = tuple(judge.name for judge in riding)
+    names = tuple(judge.name for judge in judges)
     constant, mark, asked = load_template(SCORER).partition(_FROM_HERE)
     return Question(
         constant=render(
-            constant,
-            {
-                "criteria": criteria_text(),
-                "judges": _judges_text(riding),
-                "form": answer_example(names),
-            },
+            constant, {"judges": _judges_text(judges), "form": answer_example(names)}
         ).rstrip(),
         text=render(
-            mark + asked,
-            {"part": _part(chunk), "data": fence(shown_with_end(session, chunk))},
+            mark + asked, {"part": _part(chunk), "data": fence(shown_text(session, chunk))}
         ),
         form=answer_schema(names),
     )
@@ -85,31 +70,16 @@ def scoring_prompt(session: Session, chunk: Chunk, fence: Fence | None = None) -
     return scoring_question(session, chunk, fence).whole
 
 
-def shown_with_end(session: Session, chunk: Chunk) -> str:
-    """Return what is shown of a session, with its end once more where the chunk holds it and is so
-    long that its end could be lost on a weak reader.
-    """
-    shown = shown_text(session, chunk)
-    if chunk.index < chunk.count - 1 or chunk.tokens < _SHORT:
-        return shown
-    return f"{shown}\n\n### The end once more\n\n{end_once_more(session)}"
-
-
-@cache
-def criteria_text() -> str:
-    """Return the six dimensions with the anchors of every value."""
-    return "\n\n".join(_criterion(dimension) for dimension in DIMENSIONS)
-
-
-def _riding(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
-    """Return the judges whose questions ride along: all where the chunk is the whole of a session
-    that changed something, its task included."""
-    is_whole = chunk.count == 1 and shows_task(session)
-    return tuple(judges) if judges and is_whole and has_change(session) else ()
+def asked_judges(judges: Sequence[Judge], session: Session, chunk: Chunk) -> tuple[Judge, ...]:
+    """Return the judges that are asked in the same call: those with something to judge, where the
+    chunk is the whole of a session, its task included."""
+    if not judges or chunk.count > 1 or not shows_task(session):
+        return ()
+    return tuple(judge for judge in judges if not nothing_to_judge(judge, session))
 
 
 def _judges_text(judges: Sequence[Judge]) -> str:
-    """Return the instructions of judges whose questions ride along; empty without any."""
+    """Return the instructions of judges that are asked in the same call; empty without any."""
     if not judges:
         return ""
     bodies = (f'<judge name="{judge.name}">\n{judge.body.strip()}\n</judge>' for judge in judges)
@@ -122,16 +92,10 @@ def _part(chunk: Chunk) -> str:
     which = f"Part {chunk.index + 1} of {chunk.count} of the session."
     where = {
         0: "It begins here and goes on in the next part: judge what was reached so far.",
-        chunk.count - 1: "It ends here: requests, verdict and task_completion are of the whole "
-        "session, all else of this part; the parts before are read on their own.",
+        chunk.count - 1: "It ends here: requests and verdict are of the whole session, all else "
+        "of this part; the parts before are reviewed on their own.",
     }.get(chunk.index, "It began before and goes on after: judge what is seen here.")
     return f"{which} {where} What the person said is of the whole session."
-
-
-def _criterion(dimension: Dimension) -> str:
-    kind = "one of these categories, or null" if dimension.kind == "categorical" else _A_NUMBER
-    anchors = "\n".join(f"- {a.label or a.value}: {a.text}" for a in dimension.anchors)
-    return f"### {dimension.name} ({kind})\n{dimension.question}\n{anchors}"
 
 
 _AGAIN = (
@@ -142,19 +106,18 @@ _AGAIN = (
 Ask = Callable[[Question], Answer]
 
 
-class Read(Struct, frozen=True, kw_only=True):
-    """One answer for a part of a session, read and checked."""
+class ReadAnswer(Struct, frozen=True, kw_only=True):
+    """An answer for a part of a session, read and checked."""
 
-    reading: SessionReview
-    verdicts: tuple[DimensionScore, ...]
+    review: SessionReview
     judged: Mapping[str, JudgeAnswer] = {}
-    """What is said to the judges whose questions ride in the same call, by name."""
+    """What is said to the judges that were asked in the same call, by name."""
     answer: Answer
 
 
 @dataclass(eq=False, repr=False)
 class ModelChunkScorer:
-    """Scores chunks through ``ask``, the door to a language model."""
+    """Reviews chunks through ``ask``, the way to a language model."""
 
     model: str
     """The model's name, as rows have it."""
@@ -164,59 +127,44 @@ class ModelChunkScorer:
     """Puts session text between markers."""
     attempts: int = READ_ATTEMPTS
     """Calls for one answer at most."""
-    further: Sequence[Ask] = ()
-    """Further doors: each gives one more independent answer to every question."""
     version: str = ""
     """Of how the model is asked, beside the prompt."""
     judges: Sequence[Judge] = ()
-    """Whose questions ride in the same call, where a session fits into one."""
-    second_opinion: ChunkScorer | None = None
-    """Asked as well where this one is unsure of a session."""
+    """Asked in the same call, where a session fits into one."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
-        """Score one chunk, by as many independent answers as there are doors.
+        """Review one chunk.
 
         Raises:
             ModelError: no usable answer after all attempts.
             DebriefError: the model could not be asked.
         """
-        said = self.read(session, chunk)
-        answers = tuple(read.verdicts for read in said)
-        several = len(said) > 1
+        found = self.read(session, chunk)
         return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
-            verdicts=combine(answers) if several else answers[0],
-            answers=answers if several else (),
-            bounds=tuple(read.reading.most for read in said) if several else (),
-            reading=middle_reading([read.reading for read in said]),
-            **total(read.answer.usage for read in said).columns(),
+            dimension_scores=dimensions_of(found.review, found.review.verdict),
+            review=found.review,
+            **found.answer.usage.columns(),
         )
 
-    def read(self, session: Session, chunk: Chunk) -> list[Read]:
-        """Return one answer of each door, read and checked; errors as of ``score_chunk``."""
-        question = scoring_question(session, chunk, self.fence, self.judges)
+    def read(self, session: Session, chunk: Chunk) -> ReadAnswer:
+        """Return the answer for a chunk, read and checked; errors as of ``score_chunk``."""
+        judges = asked_judges(self.judges, session, chunk)
+        question = scoring_question(session, chunk, self.fence, judges)
         shown = bare_words(shown_text(session, chunk))
-        return [
-            self._answer(ask, question, session, chunk, shown) for ask in (self.ask, *self.further)
-        ]
+        names = [judge.name for judge in judges]
 
-    def _answer(
-        self, ask: Ask, question: Question, session: Session, chunk: Chunk, shown: str
-    ) -> Read:
-        judges = [judge.name for judge in _riding(self.judges, session, chunk)]
-
-        def read(answer: Answer) -> Read:
-            said = read_answer(answer.text, judges)
-            why = [said.dimension(dimension.name).rationale for dimension in DIMENSIONS]
-            refuse_lifted(answer.text, list(filter(None, why)), shown)
-            reading, verdicts = checked(said, Recording(session, chunk, shown))
-            judged = {name: found for n, name in enumerate(judges) if (found := said.judge(n))}
-            return Read(reading=reading, verdicts=verdicts, judged=judged, answer=answer)
+        def read(answer: Answer) -> ReadAnswer:
+            said = read_answer(answer.text, names)
+            refuse_lifted(answer.text, said.own_words or [answer.text], shown)
+            review = verified_review(said, Recording(session, chunk, shown))
+            judged = {name: found for n, name in enumerate(names) if (found := said.judge(n))}
+            return ReadAnswer(review=review, judged=judged, answer=answer)
 
         found, last = ask_until_read(
-            lambda refusal: ask(
+            lambda refusal: self.ask(
                 replace(question, text=question.text + _AGAIN.format(refusal))
                 if refusal
                 else question

@@ -7,25 +7,23 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from debrief.models.answers import refuse
-from debrief.models.citing import cited_turns
 from debrief.models.fencing import bare_words
 from debrief.scoring.answer_form import LONGEST_QUOTE, LONGEST_TEXT, Quotation, ReviewAnswer
-from debrief.scoring.dimensions import DIMENSIONS, dimension_score
 from debrief.scoring.llm_review import (
     ClaimReview,
+    FrictionReview,
     Incident,
     PersonWords,
-    ReadTrouble,
     RequestReview,
     SessionReview,
+    ToolUse,
     TrainOn,
 )
-from debrief.scoring.model import Chunk, DimensionScore
+from debrief.scoring.model import Chunk
 from debrief.scoring.traces import trace_text
 from debrief.sessions.model import Evidence, Session
 
 _LEFT_OUT = re.compile(r"\[?(?:…|\.{3,})\]?")
-_MOST_EVIDENCE = 5
 _MADE_UP = 3
 """So many quotations that all stand nowhere are no slips."""
 
@@ -36,7 +34,7 @@ class Recording:
     Args:
         session: whole.
         chunk: the part that was shown.
-        shown: the bare words of all that was shown, headings and facts included.
+        shown: the bare words of all that was shown, headings and signals included.
     """
 
     def __init__(self, session: Session, chunk: Chunk, shown: str) -> None:
@@ -109,11 +107,6 @@ class Recording:
         call = next((id_ for id_, text in calls if _stands(pieces, text)), "")
         return Evidence(turn, call, said.quote[:LONGEST_QUOTE])
 
-    def places(self, said: Iterable[Quotation]) -> tuple[Evidence, ...]:
-        """Return where quotations stand, without those that stand nowhere."""
-        found = (self.place(quotation) for quotation in said)
-        return tuple(dict.fromkeys(evidence for evidence in found if evidence is not None))
-
 
 def _stands(pieces: Iterable[str], text: str) -> bool:
     """Return whether the pieces of a quotation follow each other in a text."""
@@ -126,50 +119,23 @@ def _stands(pieces: Iterable[str], text: str) -> bool:
     return True
 
 
-def checked(
-    answer: ReviewAnswer, recording: Recording
-) -> tuple[SessionReview, tuple[DimensionScore, ...]]:
-    """Return the reading and the six scores of an answer, with quotations that stand.
-
-    Satisfaction has a value only where words of the person approve or correct: that somebody goes
-    on without a word says nothing.
+def verified_review(answer: ReviewAnswer, recording: Recording) -> SessionReview:
+    """Return the review of an answer, with the quotations that stand; the others are dropped.
 
     Raises:
-        AnswerError: a rationale cites a turn that the session does not have, or the answer has
-            several quotations and none of them stands in the recording.
+        AnswerError: the answer has several quotations and none of them stands in the recording.
     """
-    reading = _reading(answer, recording)
-    verdicts = []
-    for dimension in DIMENSIONS:
-        said = answer.dimension(dimension.name)
-        cited = list(dict.fromkeys(cited_turns(said.rationale)))
-        if strange := [number for number in cited if number not in recording.turns]:
-            refuse(f"{dimension.name} cites turn {strange[0]}, which is not there")
-        evidence = recording.places(said.evidence)[:_MOST_EVIDENCE]
-        score = said.score
-        if dimension.name == "user_satisfaction" and not reading.person:
-            words = (recording.place(quotation, by_person=True) for quotation in said.evidence)
-            score = score if any(word is not None for word in words) else None
-        why = said.rationale[:LONGEST_TEXT]
-        verdicts.append(
-            DimensionScore(dimension=dimension.name, value=None, rationale=why, evidence=evidence)
-            if score is None
-            else dimension_score(
-                dimension.name, score, why, evidence or tuple(map(Evidence, cited))
-            )
-        )
+    review = _review(answer, recording)
     if recording.quoted >= _MADE_UP and not recording.standing:
         refuse("none of its quotations stands in the recording")
-    return reading, tuple(verdicts)
+    return review
 
 
-def _reading(answer: ReviewAnswer, recording: Recording) -> SessionReview:
+def _review(answer: ReviewAnswer, recording: Recording) -> SessionReview:
     place = recording.place
     known = recording.turns
     incidents = ((incident, place(incident)) for incident in answer.incidents)
-    troubles = (
-        (trouble, place(trouble) or place(trouble.without_words)) for trouble in answer.troubles
-    )
+    frictions = ((each, place(each) or place(each.without_words)) for each in answer.frictions)
     claims = ((claim, place(claim)) for claim in answer.claims)
     person = ((words, place(words, by_person=True)) for words in answer.person)
     train = answer.train
@@ -198,8 +164,17 @@ def _reading(answer: ReviewAnswer, recording: Recording) -> SessionReview:
         confidence=answer.confidence,
         quality=answer.quality,
         effort=answer.effort,
+        tools=None
+        if answer.tools is None
+        else ToolUse(value=answer.tools.value, what=answer.tools.what[:LONGEST_TEXT]),
         incidents=tuple(
-            Incident(turn=at.turn, call=at.call, quote=at.quote, what=incident.what[:LONGEST_TEXT])
+            Incident(
+                turn=at.turn,
+                call=at.call,
+                quote=at.quote,
+                what=incident.what[:LONGEST_TEXT],
+                harm=incident.harm,
+            )
             for incident, at in incidents
             if at is not None
         ),
@@ -208,16 +183,16 @@ def _reading(answer: ReviewAnswer, recording: Recording) -> SessionReview:
             for words, at in person
             if at is not None
         ),
-        troubles=tuple(
-            ReadTrouble(
+        frictions=tuple(
+            FrictionReview(
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,
-                kind=trouble.kind,
-                what=trouble.what[:LONGEST_TEXT],
-                rule=trouble.rule[:LONGEST_TEXT],
+                kind=friction.kind,
+                what=friction.what[:LONGEST_TEXT],
+                rule=friction.rule[:LONGEST_TEXT],
             )
-            for trouble, at in troubles
+            for friction, at in frictions
             if at is not None
         ),
         train=None

@@ -1,32 +1,31 @@
-"""Put a judge's questions into the call that scores the session: one call instead of several."""
+"""Take what is said to a judge out of the answer that reviews the session: one call for all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 
-from debrief.judging.dspy_judge import DspyJudge, distance
+from debrief.judging.dspy_judge import DspyJudge
 from debrief.judging.model import ChangeContext, Judge, Judgement
-from debrief.models.answers import NoAnswerError
 from debrief.models.citing import cited_evidence
 from debrief.models.language_model import TooLongError
-from debrief.scoring.model_scorer import ModelChunkScorer
+from debrief.scoring.model_scorer import ModelChunkScorer, asked_judges
 from debrief.scoring.scorer import DEFAULT
 from debrief.sessions.model import Session
 
 
 def can_ride(judge: Judge, model: str) -> bool:
-    """Return whether a judge's questions fit into the call that scores: the same model answers
-    them, with a feedback and a score."""
+    """Return whether a judge can be asked in the call that reviews a session: the same model
+    answers it, with a feedback and a score."""
     return judge.model == model and not judge.criteria
 
 
 @dataclass(eq=False, repr=False)
 class RidingJudge:
-    """Takes what is said to a judge out of the answer that scores the session; where the judge's
-    questions did not ride, or were left without an answer, the judge is asked alone.
+    """Takes judgements out of the answer that reviews the session.
 
-    The stage that scores puts the same question, so whichever comes second finds the answer kept.
+    A judge that was not asked there, or was left without an answer, is asked alone. A refused
+    review is final: its judges are not asked again in the run. The stage that scores puts the same
+    question, so whichever comes second finds the answer kept.
     """
 
     scorer: ModelChunkScorer
@@ -37,7 +36,7 @@ class RidingJudge:
     def judge(self, judge: Judge, context: ChangeContext, session: Session) -> Judgement:
         """Judge one session.
 
-        Tokens and cost are those that were taken for the judge alone: of an answer that scores as
+        Tokens and cost are those that were taken for the judge alone: of an answer that reviews as
         well they are in the row of the scores.
 
         Raises:
@@ -47,27 +46,23 @@ class RidingJudge:
         return self._rode(judge, session) or self.alone.judge(judge, context, session)
 
     def _rode(self, judge: Judge, session: Session) -> Judgement | None:
-        chunks = DEFAULT.chunks_of(session) if judge in self.scorer.judges else []
-        if len(chunks) != 1:
+        if judge not in self.scorer.judges:
+            return None
+        chunks = DEFAULT.chunks_of(session)
+        if len(chunks) != 1 or judge not in asked_judges([judge], session, chunks[0]):
             return None
         try:
             read = self.scorer.read(session, chunks[0])
-        except (NoAnswerError, TooLongError):
+        except TooLongError:
             return None
-        said = [
-            (each.judged[judge.name], each.answer) for each in read if judge.name in each.judged
-        ]
-        if len(said) < len(read) or not all(found.feedback for found, _ in said):
+        said = read.judged.get(judge.name)
+        if said is None or not said.feedback:
             return None
-        scores = [found.score for found, _ in said if found.score is not None]
-        mean = fmean(scores) if 2 * len(scores) >= len(said) else None
-        found, answer = min(said, key=lambda one: distance(one[0].score, mean))
+        answered_by = read.answer.model
         return Judgement(
-            score=mean,
-            feedback=found.feedback,
-            samples=len(said),
-            **(interval_of(scores) if mean is not None else {}),
+            score=said.score,
+            feedback=said.feedback,
             cost_usd=0.0,
-            answered_by=answer.model if answer.model not in ("", judge.model) else "",
-            evidence=cited_evidence(found.feedback),
+            answered_by=answered_by if answered_by not in ("", judge.model) else "",
+            evidence=cited_evidence(said.feedback),
         )

@@ -23,7 +23,13 @@ from debrief.models.subject import asking_about
 from debrief.models.templates import SCORER, load_template
 from debrief.models.usage import total_cost
 from debrief.scoring.chunking import MIN_CHUNK_RATIO, OVERLAP, TARGET, chunk_by_tokens
-from debrief.scoring.dimensions import DIMENSIONS, UNCERTAIN_BELOW, aggregate, overall_quality
+from debrief.scoring.dimensions import (
+    DIMENSIONS,
+    UNCERTAIN_BELOW,
+    agreement_of,
+    dimensions_of,
+    overall_quality,
+)
 from debrief.scoring.gate import VERSION as GATE
 from debrief.scoring.gate import gate_review
 from debrief.scoring.llm_review import whole_review
@@ -55,7 +61,7 @@ DEFAULT = ChunkParameters()
 
 
 def verdict_version() -> str:
-    """Return the digest of all that decides verdicts and facts beside a session and its review."""
+    """Return the digest of all that decides verdicts beside a session and its review."""
     return digest_of("verdict", SIGNALS, GATE)[:8]
 
 
@@ -66,8 +72,8 @@ def scoring_fingerprint(scorer: ChunkScorer, parameters: ChunkParameters = DEFAU
     """
     shown = (ENCODING, FORM)
     asked = (scorer.model, version_of(scorer), DIMENSIONS, load_template(SCORER), parameters)
-    judges = [(judge.name, judge.body) for judge in getattr(scorer, "judges", ())]
-    return digest_of("scoring-v3", *asked, shown, judges)[:8]
+    judges = [(each.name, each.body, each.needs) for each in getattr(scorer, "judges", ())]
+    return digest_of("scoring-v4", *asked, shown, judges)[:8]
 
 
 def score_session(
@@ -103,12 +109,13 @@ def score_session(
             return replace(row, failure="the session has no turns")
         with asking_about(session.id):
             parts = _reviewed_parts(session, chunks, scorer)
-        dimension_scores, agreement = aggregate(parts)
+        agreement = agreement_of(parts)
         turns = [(chunk.traces[0].number, chunk.traces[-1].number) for chunk in chunks]
         reviews = [part.review for part in parts if part.review is not None]
         review = whole_review(reviews, turns, [part.own_tokens for part in parts])
         suspected = is_suspected(session)
         verdict = gate_review(review, session_signals(session), scorer.model)
+        dimension_scores = dimensions_of(review, verdict.verdict)
     except Exception as error:
         return replace(row, failure=failure_of(error))
     return replace(
@@ -117,7 +124,7 @@ def score_session(
         verdict=verdict,
         review=review,
         dimension_scores=dimension_scores,
-        overall_quality=overall_quality(dimension_scores, review),
+        overall_quality=overall_quality(dimension_scores, review, verdict),
         tokens=sum(chunk.own_tokens for chunk in chunks),
         chunks=tuple(replace(part, review=None) for part in parts),
         chunk_agreement=agreement,
@@ -141,22 +148,12 @@ def _reviewed_parts(
     for chunk in chunks:
         try:
             scores = scorer.score_chunk(session, chunk)
-            beside = {"overlap": len(chunk.overlap), "person_characters": _of_person(chunk)}
-            said.append(replace(scores, **beside))
+            said.append(replace(scores, overlap=len(chunk.overlap)))
         except DryRunError as error:
             nothing = error
     if nothing is not None:
         raise nothing
     return said
-
-
-def _of_person(chunk: Chunk) -> int:
-    seen = (observation for trace in chunk.traces for observation in trace.observations)
-    return sum(
-        len(observation.text)
-        for observation in seen
-        if observation.kind in ("prompt", "intervention")
-    )
 
 
 def score_week(
@@ -188,7 +185,9 @@ def score_week(
         if row is None or row.review is None:
             return None
         verdict = gate_review(row.review, session_signals(session), row.model)
-        return replace(row, verdict=verdict)
+        scores = dimensions_of(row.review, verdict.verdict)
+        overall = overall_quality(scores, row.review, verdict)
+        return replace(row, verdict=verdict, dimension_scores=scores, overall_quality=overall)
 
     return evaluate(
         ([session] for session in sessions),

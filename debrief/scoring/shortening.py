@@ -51,6 +51,8 @@ def around(text: str, failure: re.Pattern[str], room: int) -> str:
         if free < 0:
             break
         kept.update(new)
+    if not kept:
+        return shortened(text, room // 2, room // 2)
     return "\n".join(_with_gaps(whole, lines, sorted(kept)))
 
 

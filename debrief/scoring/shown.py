@@ -10,7 +10,8 @@ from debrief.scoring.model import DimensionScore, SessionScores
 
 DASH: Final = "–"
 NOTHING_SHOWS: Final = "Nothing in the session shows it."
-_NO_MEAN: Final = "neither task completion nor execution quality has a value"
+_NO_MEAN: Final = "the review gives no quality"
+_CONTRADICTED: Final = "a failed check contradicts the review"
 
 
 def value_shown(verdict: DimensionScore) -> str:
@@ -35,16 +36,11 @@ def known_shown(row: SessionScores) -> str:
 
 
 def mean_shown(row: SessionScores) -> str:
-    """Return the mean of the dimensions with its interval, and of how few it is; a dash and why
-    where there is none."""
+    """Return the mean of the dimensions, and of how few it is; without one a dash and why."""
     if row.overall_quality is None:
-        return f"{DASH} ({_NO_MEAN})"
-    between = ""
-    if row.overall_low is not None and row.overall_high is not None:
-        between = f"{row.overall_low:.2f} to {row.overall_high:.2f}"
-        answers = len(row.chunks[0].answers) if row.chunks else 0
-        between = f"({between} by {answers} answers)" if answers else f"({between})"
-    return " ".join(filter(None, [f"{row.overall_quality:.2f}", between, known_shown(row)]))
+        contradicted = row.verdict is not None and row.verdict.is_contradicted
+        return f"{DASH} ({_CONTRADICTED if contradicted else _NO_MEAN})"
+    return " ".join(filter(None, [f"{row.overall_quality:.2f}", known_shown(row)]))
 
 
 def parts_shown(row: SessionScores) -> str:

@@ -4,23 +4,25 @@ Every observation's text carries its own label and line end, so a trace's text a
 of its observations added up. What comes out of the session is made safe before tokens are counted:
 look-alikes of our labels are marked and invisible characters shown, both of which make text longer.
 
-The person's words, the files that their first request names, what the agent said and how checks
-ended are shown whole, but for huge pastes;
-all else by how much it tells (``shown_calls``). What the person did inside a turn stands where it
-happened. Text that was shown once (a plan that is asked for again) is not shown again. Of a session
-that is long even so, the middle is an outline, before it is split.
+The person's words, the files that their first request names and the agent's closing words are
+shown whole, but for huge pastes; all else by how much it tells (``shown_calls``), and a subagent by
+its edits and last words. What the person did inside a turn stands where it happened. Lines that
+were shown once (``repeats``) are not shown again. Of a session that is long even so, the middle is
+an outline, before it is split.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
-from debrief.markdown import shorten
+from debrief.markdown import counted
 from debrief.models.fencing import defuse, finish
 from debrief.scoring.model import Observation, Trace
+from debrief.scoring.repeats import ShownLines
 from debrief.scoring.shortening import shortened
 from debrief.scoring.shown_calls import (
     FULL,
@@ -33,13 +35,10 @@ from debrief.scoring.shown_calls import (
 )
 from debrief.sessions.model import Intervention, Message, Session, Subagent, ToolCall, Turn
 from debrief.sessions.readers.documents import mend_text
-from debrief.signals.check_commands import CheckRun
-from debrief.signals.excerpts import label
-from debrief.signals.extract import extract_signals
 from debrief.signals.request import spelled_out
 from debrief.signals.shell import arguments
 
-FORM: Final = 5
+FORM: Final = 6
 """Raised when what is shown of a session changes: it is scored anew then."""
 PASTE = (8_000, 3_000)
 """Characters of the person's words in one place that are shown."""
@@ -51,14 +50,14 @@ EXPANSION = (1_200, 300)
 """Of the text that a command of the person's stands for."""
 PERSON_BUDGET = 24_000
 """Characters of all that the person said that are shown with every part but the one it is in."""
-SUBAGENT_BUDGET, SUBAGENT_DIFF = 8_000, 800
-"""Characters of a subagent's work, and of one edit in it, that are shown beside its report."""
-OUTLINED_FROM = 110_000
-"""Characters from which on the middle of a session is an outline: about 30,000 tokens."""
-_BEGINNING, _ENDING = 20_000, 45_000
+SUBAGENT_BUDGET = 4_000
+"""Characters of a subagent's edits that are shown beside its last words."""
+OUTLINED_FROM = 32_000
+"""Characters from which on the middle of a session is an outline: about 9,000 tokens."""
+_BEGINNING, _ENDING = 5_000, 11_000
 """Characters of such a session that are shown as of any other."""
 _REPEATED = 600
-"""Characters from which on a text is worth looking for again."""
+"""Characters by which a subagent's last words are known again in the result of its call."""
 _OF_PROGRAMS = """
 add-dir agents approvals bashes bug chat clear compact config context copy cost diff doctor
 editor effort exit export extensions fast feedback help hooks ide install-github- app
@@ -79,9 +78,11 @@ def traces_of(session: Session) -> list[Trace]:
     session = spelled_out(session)
     writer = _Writer(session)
     if not session.turns and session.subagents:
-        work = [part for subagent in session.subagents for part in writer.subagent(subagent, FULL)]
+        work = [part for each in session.subagents for part in writer.subagent(each, FULL, 0)]
         return [Trace(number=0, observations=tuple(work))]
-    return writer.traces()
+    traces = writer.traces()
+    outlined = _middle(writer.sizes)
+    return _Writer(session, outlined).traces() if outlined else traces
 
 
 def trace_text(trace: Trace) -> str:
@@ -128,68 +129,64 @@ def is_of_program(deed: Intervention) -> bool:
     return name.removeprefix("/").lower() in _OF_PROGRAMS.split()
 
 
-_OTHERS, _PROGRAM = 1_500, 200
+_OTHERS, _PROGRAM = 700, 100
 """Characters of a text in the model's request that no person wrote: what a command, a task or a
 hook said bears on the work, and the program's lists and reminders hardly do."""
 
 
 class _Writer:
-    """Writes a session down, once from its first to its last message."""
+    """Writes a session down, once from its first to its last message.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: with what its requests name spelled out.
+        outlined: messages, by their number from 0, that are shown in outline.
+    """
+
+    def __init__(self, session: Session, outlined: frozenset[int] = frozenset()) -> None:
         self._session = session
+        self._outlined = outlined
         self._first = next((turn.number for turn in session.turns if turn.number > 0), 0)
-        self._known: list[tuple[str, int]] = []
-        """Long texts that were shown, and in which turn."""
-        self._said: dict[int, str] = {}
-        """What is shown of a text that may stand elsewhere too, by its owner."""
+        self._known = ShownLines()
         self._todos: dict[str, str] = {}
         """The list of things to do as it was shown last: what, and how far it is."""
         self._deeds: dict[int, list[Intervention]] = {}
         """What the person did to a call."""
-        self._checks: dict[str, list[CheckRun]] = {}
-        for run in extract_signals(session).checks:
-            if run.evidence.call:
-                self._checks.setdefault(run.evidence.call, []).append(run)
         self._started_by, self._loose = _places(session)
+        self.sizes: list[int] = []
+        """Characters that each message takes, in order."""
 
     def traces(self) -> list[Trace]:
         """Return the traces; see ``traces_of``."""
-        turns = [self._pieces(index, turn) for index, turn in enumerate(self._session.turns)]
-        sizes = [sum(len(part.text) for part in piece.parts) for row in turns for piece in row]
-        outlined = _middle(sizes)
-        traces, at = [], 0
-        for turn, pieces in zip(self._session.turns, turns, strict=True):
-            shown: list[Observation] = []
-            for piece in pieces:
-                if at in outlined and piece.message is not None:
-                    closing = piece.message is turn.messages[-1]
-                    shown += self._message(turn.number, piece.message, OUTLINE, closing)
-                else:
-                    shown += piece.parts
-                at += 1
-            traces.append(Trace(number=turn.number, observations=tuple(shown)))
-        return traces
+        return [self._trace(index, turn) for index, turn in enumerate(self._session.turns)]
 
-    def _pieces(self, index: int, turn: Turn) -> list[_Piece]:
-        opening = [Observation("turn", _headline(index, turn))]
+    def _trace(self, index: int, turn: Turn) -> Trace:
+        shown = [Observation("turn", _headline(index, turn))]
         if turn.prompt or turn.images:
             pictures = f"\n({turn.images} pictures attached)" if turn.images else ""
             room = REQUEST if turn.number == self._first else PASTE
-            prompt = shortened(self._once(turn, turn.prompt, turn.number), *room)
-            opening.append(_labelled("prompt", "[USER]", f"{prompt}{pictures}"))
+            prompt = self._once(turn.prompt, turn.number, room)
+            shown.append(_labelled("prompt", "[USER]", f"{prompt}{pictures}"))
         if turn.expansion:
-            opening.append(_expanded(turn.expansion))
+            shown.append(_expanded(turn.expansion))
         before, by_call, behind = _placed(turn)
         self._deeds.update(by_call)
-        pieces = [_Piece(None, opening)]
         for message in turn.messages:
-            pieces.append(_Piece(None, _of_deeds(before.get(id(message), ()))))
+            shown += _of_deeds(before.get(id(message), ()))
+            rooms = OUTLINE if len(self.sizes) in self._outlined else FULL
             closing = message is turn.messages[-1]
-            pieces.append(_Piece(message, self._message(turn.number, message, FULL, closing)))
-        loose = self._loose.get(index, ())
-        work = [part for subagent in loose for part in self.subagent(subagent, FULL)]
-        return [*pieces, _Piece(None, [*_of_deeds(behind), *work])]
+            parts = self._message(turn.number, message, rooms, closing)
+            self.sizes.append(sum(len(part.text) for part in parts))
+            shown += parts
+        shown += _of_deeds(behind)
+        for subagent in self._loose.get(index, ()):
+            shown += self.subagent(subagent, FULL, turn.number)
+        return Trace(number=turn.number, observations=tuple(shown))
+
+    def _once(self, text: str, turn: int, room: tuple[int, int]) -> str:
+        """Return a text without what was shown before, as long as there is room."""
+        shown = shortened(self._known.without_repeats(text), *room)
+        self._known.add(shown, turn)
+        return shown
 
     def _message(
         self, turn: int, message: Message, rooms: Rooms, closing: bool
@@ -204,56 +201,35 @@ class _Writer:
             for text in message.context
         ]
         if message.text.strip():
-            text = message.text if closing else shortened(message.text, *rooms.message)
-            parts.append(_labelled("message", "[ASSISTANT]", text))
+            room = rooms.closing if closing else rooms.message
+            parts.append(_labelled("message", "[ASSISTANT]", self._once(message.text, turn, room)))
         for call in message.calls:
             parts += self._call(turn, call, rooms)
             parts += _of_deeds(self._deeds.get(id(call), ()))
             for subagent in self._started_by.get(id(call), ()):
-                parts += self.subagent(subagent, rooms, call)
+                parts += self.subagent(subagent, rooms, turn, call)
         return parts
 
     def _call(self, turn: int, call: ToolCall, rooms: Rooms) -> Iterator[Observation]:
-        checks = self._checks.get(call.id, ())
-        name, text = call_shown(call, rooms, self._session.cwd)
-        if call.action == "plan":
-            text = self._plan(call, turn) or text
-        elif call.path and call.path.endswith(".md"):
-            text = self._once(call, text, turn, _added(call)) or text
-        yield _labelled("call", f"[TOOL_CALLS] {name}", text)
-        shown = result_shown(call, rooms, checks)
-        yield _labelled("result", f"[TOOL_RESULTS] {outcome_label(call, checks)}", shown)
-
-    def _once(self, owner: object, text: str, turn: int, known_as: str = "") -> str:
-        """Return a text without what was shown before in the session; its place says where.
-
-        Args:
-            owner: whose text it is: asked again, the answer is the same.
-            text: as it is shown.
-            turn: that it belongs to.
-            known_as: the text by which it may be known, where it is shown in another form.
-        """
-        if id(owner) in self._said:
-            return self._said[id(owner)]
-        plain = (known_as or text).strip()
-        for known, where in self._known:
-            if known in plain:
-                again = f"({len(known)} characters that stand in turn {where} already)"
-                text = again if known_as else text.replace(known, again)
-                plain = plain.replace(known, again)
-        if len(plain) >= _REPEATED:
-            self._known.append((plain, turn))
-        self._said[id(owner)] = text
-        return text
+        text = self._plan(call, turn) if call.action == "plan" else ""
+        name = call.name
+        if not text:
+            name, text = call_shown(call, rooms, self._known, turn, self._session.cwd)
+        shown, outcome = result_shown(call, rooms, self._known, turn), outcome_label(call)
+        if shown:
+            yield _labelled("call", f"[TOOL_CALLS] {name}", text)
+            yield _labelled("result", f"[TOOL_RESULTS] {outcome}", shown)
+        else:
+            yield _labelled("call", f"[TOOL_CALLS] {name} → {outcome}", text)
 
     def _plan(self, call: ToolCall, turn: int) -> str:
         """Return a plan that is handed in, or what of a list of things to do is new or changed."""
         given = arguments(call)
         if isinstance(plan := given.get("plan"), str):
-            return shortened(self._once(call, plan, turn), *PASTE)
+            return self._once(plan, turn, PASTE)
         listed = next((given[key] for key in ("todos", "plan") if key in given), None)
-        if not isinstance(listed, list) or id(call) in self._said:
-            return self._said.get(id(call), "")
+        if not isinstance(listed, list):
+            return ""
         items = [each for each in listed if isinstance(each, dict)]
         todos = {
             str(item.get("content") or item.get("step") or item): str(item.get("status", ""))
@@ -263,53 +239,41 @@ class _Writer:
             f"[{state}] {what}" for what, state in todos.items() if self._todos.get(what) != state
         ]
         self._todos = todos
-        self._said[id(call)] = "\n".join(new) or "(as before)"
-        return self._said[id(call)]
+        return "\n".join(new) or "(as before)"
 
     def subagent(
-        self, subagent: Subagent, rooms: Rooms, call: ToolCall | None = None
+        self, subagent: Subagent, rooms: Rooms, turn: int, call: ToolCall | None = None
     ) -> Iterator[Observation]:
-        """Yield a subagent's task, its work in outline, and its report."""
+        """Yield a subagent's task, how many calls it made, its edits, and its last words."""
         name = " ".join(filter(None, (subagent.type, subagent.description))) or subagent.id
         asked = "" if call and subagent.prompt.strip() in _texts_of(call) else subagent.prompt
         yield _labelled("subagent", f"[SUBAGENTS] {name}", shortened(asked, *rooms.arguments))
-        *_, last = subagent.messages or (None,)
-        report = last.text.strip() if last else ""
-        work = [
-            line
-            for message in subagent.messages
-            for line in self._outline(message, "" if message is last else message.text)
-        ]
-        budget = SUBAGENT_BUDGET if rooms is FULL else SUBAGENT_BUDGET // 5
-        yield from _within(work, budget)
-        if report and not (call and report[:_REPEATED] in (call.result or "")):
-            yield _labelled("subagent", "[SUBAGENTS] report", shortened(report, *PASTE))
+        calls = [each for message in subagent.messages for each in message.calls]
+        if calls:
+            counts = Counter(each.name for each in calls).most_common()
+            made = ", ".join(f"{name} {count}" for name, count in counts)
+            yield _labelled("subagent", f"[SUBAGENTS] {counted(len(calls), 'call')}: {made}", "")
+        yield from _within([*self._edits(calls, turn)], SUBAGENT_BUDGET)
+        words = next((m.text.strip() for m in reversed(subagent.messages) if m.text.strip()), "")
+        if words and not (call and words[:_REPEATED] in (call.result or "")):
+            said = self._once(words, turn, rooms.closing)
+            yield _labelled("subagent", "[SUBAGENTS] last words", said)
         yield Observation("subagent", "[SUBAGENTS] end\n")
 
-    def _outline(self, message: Message, text: str) -> Iterator[Observation]:
-        if text.strip():
-            yield _labelled("subagent", "[SUBAGENTS] said", shorten(text, 200))
-        for call in message.calls:
-            outcome = outcome_label(call, self._checks.get(call.id, ()))
-            work = shorten(call.command, 200) if call.command else label(call)
-            diffs = "\n".join(file_edit.patch for file_edit in edits_shown(call))
-            text = f"{work}\n{shortened(diffs, SUBAGENT_DIFF, 0)}" if diffs else work
-            yield _labelled("subagent", f"[SUBAGENTS] {call.name}: {outcome}", text)
-
-
-class _Piece(NamedTuple):
-    """What is shown of a turn in one go; what is of a message could be shown shorter."""
-
-    message: Message | None
-    parts: list[Observation]
+    def _edits(self, calls: Iterable[ToolCall], turn: int) -> Iterator[Observation]:
+        for call in calls:
+            if edits_shown(call):
+                name, text = call_shown(call, OUTLINE, self._known, turn, self._session.cwd)
+                yield _labelled("subagent", f"[SUBAGENTS] {name}: {outcome_label(call)}", text)
 
 
 def _middle(sizes: Sequence[int]) -> frozenset[int]:
-    """Return which pieces of a long session lie between its beginning and its end."""
+    """Return which messages of a long session lie between its beginning and its end; neither the
+    first nor the last one ever does."""
     if sum(sizes) <= OUTLINED_FROM:
         return frozenset()
-    first = _fitting(sizes, _BEGINNING)
-    last = len(sizes) - _fitting(reversed(sizes), _ENDING)
+    first = max(1, _fitting(sizes, _BEGINNING))
+    last = len(sizes) - max(1, _fitting(reversed(sizes), _ENDING))
     return frozenset(range(first, last))
 
 
@@ -369,14 +333,6 @@ def _deed(deed: Intervention) -> Iterator[Observation]:
 
 def _expanded(text: str) -> Observation:
     return _labelled("command", "[SYSTEM] what the command says", shortened(text, *EXPANSION))
-
-
-def _added(call: ToolCall) -> str:
-    """Return the text of a file that a call created; empty for any other edit."""
-    if not call.patch.startswith("@@ -0,0"):
-        return ""
-    lines = call.patch.split("\n")[1:]
-    return "\n".join(line[1:] for line in lines if line.startswith("+"))
 
 
 def _texts_of(call: ToolCall) -> str:

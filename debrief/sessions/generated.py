@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-GENERATED = re.compile(
+_GENERATED = re.compile(
     r"(^|/)(node_modules|vendor|dist|build|\.next|target|__snapshots__)/"
     r"|(package-lock\.json|yarn\.lock|pnpm-lock\.yaml|bun\.lockb?|poetry\.lock|uv\.lock|cargo\.lock"
     r"|go\.sum|gemfile\.lock|composer\.lock)$"
@@ -15,4 +15,4 @@ GENERATED = re.compile(
 
 def is_generated(path: str) -> bool:
     """Return whether a file's name says that a program wrote it."""
-    return GENERATED.search(path) is not None
+    return _GENERATED.search(path) is not None

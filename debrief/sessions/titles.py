@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
-_FEWEST = 3
-"""Words of a request that says what it is about."""
+_FIRST = 3
+"""Requests that are looked at: the first of a resumed session is often not what it was about."""
 
 
 def title_of(own: str, prompts: Iterable[str]) -> str:
-    """Return the title that a session has itself, else its first request that says something.
+    """Return the title that a session has itself, else the longest of its first three requests.
 
-    A greeting or a lone command names nothing, so one of fewer than three words gives way to the
-    first that is longer.
-
-    >>> title_of("", ["hello", "Write a file about geese."])
+    >>> title_of("", ["hello", "Write a file about geese.", "Thanks!"])
     'Write a file about geese.'
     """
-    asked = [prompt for prompt in prompts if prompt.strip()]
-    said = (prompt for prompt in asked if len(prompt.split(None, _FEWEST)) >= _FEWEST)
-    return own or next(said, "") or next(iter(asked), "")
+    asked = islice((prompt for prompt in prompts if prompt.strip()), _FIRST)
+    return own or max(asked, key=len, default="")

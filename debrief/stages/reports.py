@@ -1,27 +1,31 @@
-"""Reports: the leaderboard of prompts, what moved the weekly mean, and where the pages are."""
+"""Reports: the comparison of models and prompts, and where the pages are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 
 from debrief.content import folder
-from debrief.judging.model import JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.rubrics.agreement_report import AGREEMENT_PAGE, agreement_is_current
-from debrief.rubrics.calibrating import Calibrations, calibrations_in
-from debrief.scoring.model import SessionScores
-from debrief.snapshots.model import SessionMetadataRow
+from debrief.outcomes.verdicts import verdicts_in
+from debrief.scoring.verdict import SessionVerdict
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.snapshots.model import fingerprint_names
 from debrief.stages.run import StageRun
 from debrief.stages.table import TableStage, upstream
-from debrief.training.decomposition import WeeklyMove, weekly_moves
-from debrief.training.leaderboard import LeaderboardRow, WorkedOn, leaderboard, work_of
+from debrief.training.leaderboard import (
+    Leaderboard,
+    LeaderboardRow,
+    compared_sessions,
+    leaderboard,
+    tasks_of,
+)
 from debrief.weekly import DONE
 
 ALL = "all"
-FORM = "5"
-"""Raised when the same sessions give other rows or pictures."""
-PAGE = "1"
+FORM = "6"
+"""Raised when the same sessions give other rows."""
+PAGE = "2"
 """Raised when the same week gives another page by other words than those of its template."""
 LEADERBOARD_PAGE = "reports/fingerprint_leaderboard.md"
 
@@ -44,57 +48,47 @@ def report_is_current(lake: Lake, week: str) -> bool:
     return stamp is not None and stamp.inputs == report_version()
 
 
-def calibrated_scores(run: StageRun) -> Iterator[SessionScores]:
-    """Yield the scores of all sessions, each as what it is worth by labels."""
-    return map(_calibrations(run).applied, run.lake.rows("session_scores", SessionScores))
+def comparison_of(run: StageRun) -> Leaderboard:
+    """Return how models and prompts compare."""
+
+    def made() -> Leaderboard:
+        sessions = compared_sessions(run.lake, _verdicts(run), _tasks(run))
+        return leaderboard(sessions, fingerprint_names(run.lake))
+
+    return run.once("comparison", made)
 
 
-def _calibrations(run: StageRun) -> Calibrations:
-    return run.once("calibrations", lambda: calibrations_in(run.lake))
+def _verdicts(run: StageRun) -> Mapping[str, SessionVerdict]:
+    return run.once("compared verdicts", lambda: verdicts_in(run.lake))
 
 
-def _work(run: StageRun) -> dict[str, WorkedOn]:
-    return run.once("work", lambda: work_of(run.lake))
-
-
-def _metadata(lake: Lake) -> Iterator[SessionMetadataRow]:
-    return lake.rows("session_metadata", SessionMetadataRow, lake.partitions("session_scores"))
+def _tasks(run: StageRun) -> Mapping[str, str]:
+    return run.once("compared tasks", lambda: tasks_of(run.lake))
 
 
 def _inputs(run: StageRun, partition: str) -> str:
-    made_from = ("session_scores", "session_metadata", "judge_evaluations")
-    weeks = run.lake.partitions("session_scores")
+    lake = run.lake
     return digest_of(
         FORM,
-        sorted((id_, worked_on.task, worked_on.growth) for id_, worked_on in _work(run).items()),
-        _calibrations(run).digest,
-        [upstream(run.lake, *made_from, week=week) for week in weeks],
+        sorted(_tasks(run).items()),
+        sorted((id_, verdict.verdict) for id_, verdict in _verdicts(run).items()),
+        [
+            upstream(lake, SIGNALS, "session_metadata", week=week)
+            for week in lake.partitions("session_metadata")
+        ],
     )
 
 
-def _ranked(
-    run: StageRun, partition: str, stored: list[LeaderboardRow]
-) -> Iterable[LeaderboardRow]:
-    lake = run.lake
-    weeks = lake.partitions("session_scores")
-    judged = lake.rows("judge_evaluations", JudgeEvaluation, weeks)
-    return leaderboard(calibrated_scores(run), _metadata(lake), judged, _work(run))
-
-
-def _moves(run: StageRun, partition: str, stored: list[WeeklyMove]) -> Iterable[WeeklyMove]:
-    return weekly_moves(calibrated_scores(run), _metadata(run.lake))
+def _rows(run: StageRun, partition: str, stored: list[LeaderboardRow]) -> Iterable[LeaderboardRow]:
+    return comparison_of(run).prompts
 
 
 FINGERPRINT_LEADERBOARD = TableStage(
-    table="fingerprint_leaderboard", row_type=LeaderboardRow, inputs=_inputs, make=_ranked
+    table="fingerprint_leaderboard", row_type=LeaderboardRow, inputs=_inputs, make=_rows
 )
-WEEKLY_MOVES = TableStage(table="weekly_moves", row_type=WeeklyMove, inputs=_inputs, make=_moves)
 
 
 def reports_are_current(run: StageRun) -> bool:
-    """Return whether agreement and the leaderboard are there and up to date, with their pages."""
-    return (
-        agreement_is_current(run.lake)
-        and {AGREEMENT_PAGE, LEADERBOARD_PAGE} <= set(run.lake.names("reports"))
-        and all(stage.is_current(run, ALL) for stage in (FINGERPRINT_LEADERBOARD, WEEKLY_MOVES))
-    )
+    """Return whether the comparison of models and prompts is up to date, with its page."""
+    pages = run.lake.names("reports")
+    return LEADERBOARD_PAGE in pages and FINGERPRINT_LEADERBOARD.is_current(run, ALL)

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from debrief.lake import Lake
 from debrief.markdown import counted
-from debrief.outcomes.store import places_in, success_labels
-from debrief.rubrics.agreement_report import agreement_shortfall
+from debrief.outcomes.store import success_labels
 from debrief.settings import load_settings
 from debrief.stages.run import PROGRESS
 from debrief.training.kinship import read_kinship
@@ -21,17 +20,14 @@ from debrief.training.store import is_current
 
 def stale_pairs(lake: Lake, weeks: Iterable[str]) -> set[Pair]:
     """Return the pairs observed in some weeks whose sets are not as they would be made now."""
-    settings = load_settings()
     taken = set(weeks)
     observed = {pair: found for pair, found in current_pairs(lake).items() if taken & found.keys()}
-    if agreement_shortfall(lake, settings.min_agreement):
-        return set(observed)
-    options = options_chosen(settings, {})
-    kinship, outcomes, places = read_kinship(lake), success_labels(lake), places_in(lake)
+    options = options_chosen(load_settings(), {})
+    kinship, outcomes = read_kinship(lake), success_labels(lake)
     return {
         pair
         for pair, members in observed.items()
-        if not is_current(lake, *pair, members, options, kinship, outcomes, places)
+        if not is_current(lake, *pair, members, options, kinship, outcomes)
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from debrief.redaction.finder import find
 from debrief.reports import report, table
 from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.verdict import VERDICT_LABELS, VERDICT_NAMES
+from debrief.scoring.verdict import BASIS_LABELS, VERDICT_LABELS, VERDICT_NAMES
 from debrief.sessions.readers import READERS
 from debrief.training.model import LineRow, NotTrained, SampleMetadata, SkippedSessions
 from debrief.training.options import TrainingOptions
@@ -77,7 +77,9 @@ class SetCounts:
         by["day"][sample.started[:10]] += 1
         by["source"][sample.source, sample.tool, sample.model or "unknown", repository] += 1
         by["licence"][repository, sample.licence] += 1
-        by["scorer"][sample.scoring_model, sample.scoring_fingerprint] += 1
+        if sample.scoring_model:
+            by["scorer"][sample.scoring_model, sample.scoring_fingerprint] += 1
+        by["basis"][sample.verdict_basis] += 1
         for name in ("prompt_origin", "system_prompt", "tool_schemas", "base_commit_origin"):
             by[name][getattr(sample, name)] += 1
         untrained = {(sample.session_id, why.turn, why.kind) for why in not_trained}
@@ -88,7 +90,6 @@ class SetCounts:
             for entry in sample.scores:
                 if entry.kind == "judge":
                     self.judges[entry.name, entry.model, entry.weight].append(entry.value)
-            self.totals["cut"] += sample.cut_turns > 0
             if sample.windows > 1:
                 self.totals.update(split_sessions=1, windows=sample.windows)
 
@@ -100,7 +101,7 @@ def training_card(
     considered: int,
     counts: SetCounts,
     left_out: Sequence[SkippedSessions],
-    agreement: str,
+    certificates: Mapping[str, str] = {},
 ) -> str:
     """Return the card as Markdown; it holds no time of writing, so it only changes with its set.
 
@@ -111,11 +112,12 @@ def training_card(
         considered: sessions that there were to select from.
         counts: of the lines.
         left_out: the sessions that were not selected, by reason.
-        agreement: of the judges with people, in words; empty when nobody labelled.
+        certificates: by reviewer, how well it agrees with people, in a sentence.
     """
     prompt, _, judges = fingerprint.rpartition("-")
     rows = counts.rows
     qualities = [row.quality for row in rows if row.quality is not None]
+    scorers = {model for model, _ in counts.by["scorer"]}
     days, verdicts = counts.by["day"], Counter(row.verdict for row in rows)
     licences = ranked(counts.by["licence"])
     card = report(
@@ -133,6 +135,12 @@ def training_card(
         first_day=min(days, default=""),
         last_day=max(days, default=""),
         verdicts=[f"{verdicts[n]} {VERDICT_LABELS[n]}" for n in VERDICT_NAMES if verdicts[n]],
+        bases=[
+            f"{BASIS_LABELS[basis]} ({count})"
+            for basis, count in ranked(counts.by["basis"])
+            if basis
+        ],
+        unreviewed=verdicts[""],
         qualities=qualities,
         mean_quality=fmean(qualities) if qualities else None,
         ready=sum(row.status == "ready" for row in rows),
@@ -151,7 +159,7 @@ def training_card(
         ],
         weights=", ".join(f"{item.name} {item.weight:g}" for item in DIMENSIONS),
         scorers=[scorer for scorer, _ in ranked(counts.by["scorer"])],
-        agreement=agreement,
+        certificates=[certificates[model] for model in sorted(scorers) if model in certificates],
         left_out=[(row.reason, str(row.count), _named(row)) for row in left_out],
         subagents_left_out=[(why, str(n)) for why, n in ranked(counts.subagents_left_out)],
         content=_content(counts),
@@ -188,8 +196,7 @@ def _filters(options: TrainingOptions) -> list[tuple[str, str]]:
     return [
         ("verdicts", "; ".join(VERDICT_LABELS[name] for name in options.verdicts) or "any"),
         ("outcome", options.outcome),
-        ("minimum probability that it was done", f"{options.min_probability:g}"),
-        ("minimum place in the order", f"{options.min_place:g}"),
+        ("not reviewed, no signal against it", "taken" if options.unreviewed else "left out"),
         ("status", options.status),
         ("minimum overall quality", f"{options.min_overall_quality:g}"),
         ("a change was made", f"{_NOT[options.needs_change]}required"),
@@ -203,7 +210,6 @@ def _filters(options: TrainingOptions) -> list[tuple[str, str]]:
         ("most tokens of a line, with its tools", str(options.max_tokens or "no limit")),
         ("near-duplicates", options.near_duplicates),
         ("system prompt", options.system_prompt),
-        ("weights of lines", options.sample_weight),
         ("eval share", f"{options.eval_share:g} of all pairs of repository and week"),
         ("related sessions", "on the side of the oldest of them"),
     ]

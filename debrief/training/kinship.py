@@ -33,7 +33,6 @@ from debrief.sessions.model import Session
 from debrief.sessions.readers.patches import FileEdit, edits_of_call
 from debrief.sessions.readers.values import is_made_up
 from debrief.signals.shell import check_of, simple_commands
-from debrief.training.closed import until_closed
 from debrief.training.conversations import conversation_of, is_answered, is_trained_on
 from debrief.training.minhash import alike, groups_of, likeness, signatures
 from debrief.training.requests import FirstRequests, request_words, shares_files
@@ -272,8 +271,6 @@ class SessionTraits(Struct, frozen=True, kw_only=True):
     """The model said or did something that was not taken back."""
     growth: int
     """Lines added plus lines removed."""
-    closed: bool = False
-    """Were it to have broken off, there is a closed turn before."""
     asked: bool = True
     """Of something that the model did, it is known what the person had asked for."""
     validated: bool
@@ -309,7 +306,6 @@ def traits_of(session: Session, *, compared: bool = True) -> SessionTraits:
         model=session.models[0] if session.models else "",
         repository=session.repository,
         answered=answered,
-        closed=until_closed(session) is not None,
         asked=is_trained_on(messages),
         growth=session.growth,
         validated=was_validated(session),

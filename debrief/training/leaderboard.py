@@ -1,465 +1,216 @@
-"""The leaderboard: how prompts, tools and models compare, where they can be compared.
+"""How models and prompts compare: by verdicts, with what their sessions cost and took beside.
 
-What is compared is how many of the sessions with a verdict are done and checked. Rows of one group
-were looked at by the same judges (eval fingerprint) and the same scorer (scoring fingerprint), and
-within it like is compared with like: sessions on the same task, else in the same repository, of the
-same kind and size. A row that shares too little of that with the best one has no rank.
+Models are compared by families. A share has an interval from five reviewed sessions on; what a
+session costs and takes is known without a review.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, permutations
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from statistics import fmean, median
+from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from debrief.evaluation import OFFLINE
-from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.markdown import interval, plain
-from debrief.outcomes.store import LabelledSession, Success, own_task, success_labels
-from debrief.reports import Markdown, report
-from debrief.scoring.model import SessionScores
-from debrief.scoring.precedence import effective_rows
+from debrief.markdown import interval
+from debrief.outcomes.store import LabelledSession, own_task, success_labels
+from debrief.reports import report
+from debrief.scoring.verdict import COMPLETE, SessionVerdict
+from debrief.signals.schema import TABLE as SIGNALS
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.stats import (
-    NO_ESTIMATE,
-    Estimate,
-    MeanEstimate,
-    StratifiedDifference,
-    mean_of,
-    share_of,
-    stratified_difference,
-)
-from debrief.training.samples import judges_mean
-from debrief.training.selection import verdict_by
-
-MEASURES: dict[str, tuple[str, float | None]] = {
-    "overall_quality": ("overall quality", 1.0),
-    "judges": ("judges", 1.0),
-    "token_efficiency": ("lasting lines per 1,000 tokens", None),
-    "user_turn_efficiency": ("lasting lines per turn", None),
-}
-"""What is compared, in words, and the most that it can be."""
-_FEWEST = 5
-"""Sessions on the same work, of each of two rows, that a comparison takes."""
-_SIZES = (0, 30, 200)
-"""Changed lines up to which a session's work is of one size."""
-_KEY = (
-    *("eval_fingerprint", "scoring_fingerprint", "scoring_model"),
-    *("prompt_fingerprint", "tool", "model"),
-)
-
-
-class JudgeEstimate(Struct, frozen=True, kw_only=True):
-    """One judge's scores by themselves."""
-
-    judge: str
-    score: MeanEstimate
-    """From 0 to 1, over the sessions that it did not fail on."""
-
-
-Standing = Literal["best", "level", "behind", "other_work", "too_few", "no_verdict", "alone"]
-"""How a row stands to the best one of its group: it is it; it cannot be told from it; it is behind
-it; none of its sessions is on the same work; too few are; none of them has a verdict; or there is
-no other row."""
-RANKED: frozenset[Standing] = frozenset(["best", "level", "behind"])
-STANDINGS: Mapping[Standing, str] = {
-    "best": "the best of those compared",
-    "level": "not told from the best",
-    "behind": "behind the best",
-    "other_work": "not comparable: no session on the same work",
-    "too_few": f"not comparable: fewer than {_FEWEST} sessions each on the same work",
-    "no_verdict": "not comparable: no session has a verdict",
-    "alone": "nothing to compare it with",
-}
-"""Each standing in words."""
+from debrief.stats import Estimate, share_of
+from debrief.training.comparison import FEWEST, ComparedSession, answers
+from debrief.training.families import family_of
 
 
 class LeaderboardRow(Struct, frozen=True, kw_only=True):
-    """One prompt fingerprint with one tool and one model, inside a group."""
+    """How the sessions of one prompt fingerprint with one tool and one family of models went."""
 
-    eval_fingerprint: str
-    scoring_fingerprint: str
-    scoring_model: str
-    rank: int | None = None
-    """Within the group: 1 for the best and all that cannot be told from it, then the others by
-    their difference from it; None: not comparable."""
-    standing: Standing = "too_few"
-    with_verdict: int = 0
-    """Sessions with a verdict."""
-    verified: int = 0
-    """Of those, the ones that are done and checked."""
-    done: Estimate | None = None
-    """Their share, with Wilson's interval; None where no session has a verdict."""
-    difference: StratifiedDifference = StratifiedDifference()
-    """Of this share from the best row's, like compared with like; below 0: fewer."""
-    prompt_fingerprint: str
-    tool: str
+    prompt_fingerprint: str = ""
+    """Empty for all prompts, as the tool is for all tools."""
+    tool: str = ""
     model: str
+    """The family."""
     sessions: int
-    overall_quality: MeanEstimate
-    """From 0 to 1."""
-    judges: MeanEstimate
-    """Weighted mean of all judges, from 0 to 1, over sessions that none of them failed on."""
-    token_efficiency: MeanEstimate
-    """Lasting lines per 1,000 input and output tokens."""
-    user_turn_efficiency: MeanEstimate
-    """Lasting lines per human turn."""
-    by_judge: tuple[JudgeEstimate, ...] = ()
-    """Each judge by itself, by name."""
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """What the row can be compared within."""
-        return self.eval_fingerprint, self.scoring_fingerprint
-
-    @property
-    def name(self) -> str:
-        """Prompt fingerprint, tool and model in one line."""
-        return f"{self.prompt_fingerprint} · {self.tool} · {self.model}"
-
-    @property
-    def compared(self) -> str:
-        """Return how it compares with the best row, in words and as a difference."""
-        found, words = self.difference, STANDINGS[self.standing]
-        if found.value is None:
-            return words
-        return f"{interval(found.value, found.low, found.high, '+.2f')}: {words}"
+    reviewed: int
+    """Sessions with a verdict that is not ``undetermined``."""
+    complete: int
+    """Of those."""
+    share: Estimate | None
+    """Of complete among reviewed sessions, with Wilson's interval; None under five reviewed."""
+    cost_usd: float | None
+    """Mean of a session, of those whose price is known; None where none is."""
+    minutes: float | None
+    """Median of a session."""
 
 
-class WorkedOn(Struct, frozen=True, kw_only=True):
-    """What a session worked on, as far as sessions are compared by it."""
+class Leaderboard(Struct, frozen=True, kw_only=True):
+    """The comparison of models and of prompts, with an answer for each."""
 
-    task: str = ""
-    """The benchmark's or the plan's; empty where it is on a task of its own."""
-    growth: int = 0
-    """Lines added plus lines removed."""
-
-
-class _WorkRow(LabelledSession, frozen=True, kw_only=True):
-    lines_added: int = 0
-    lines_removed: int = 0
+    models: tuple[LeaderboardRow, ...]
+    about_models: tuple[str, ...]
+    """Answers in sentences, the one that matters most first."""
+    prompts: tuple[LeaderboardRow, ...]
+    about_prompts: tuple[str, ...]
 
 
-def work_of(lake: Lake) -> dict[str, WorkedOn]:
-    """Return what each session of a lake worked on, by its id."""
+class _Signals(Struct, frozen=True, kw_only=True):
+    """The columns of a session's signals that say what it cost and took."""
+
+    session_id: str
+    started: datetime
+    ended: datetime
+    cost_usd: float | None = None
+
+
+def tasks_of(lake: Lake) -> dict[str, str]:
+    """Return the task of each session that is on one which several may try, by session id."""
     known = success_labels(lake)
     found = {}
-    for row in lake.rows("raw_sessions", _WorkRow):
+    for row in lake.rows("raw_sessions", LabelledSession):
         task = known[row.id].task if row.id in known else own_task(row)
-        growth = row.lines_added + row.lines_removed
-        found[row.id] = WorkedOn(task="" if task == row.id else task, growth=growth)
+        if task != row.id:
+            found[row.id] = task
     return found
 
 
-_Who = tuple[str, ...]
-"""Prompt fingerprint, tool and model."""
-_Compared = list[tuple[tuple[str, ...], float]]
-"""What each session with a verdict can be compared within, and 1 where it is done and checked."""
-
-
-class _Entry(NamedTuple):
-    """A session of a row."""
-
-    scores: SessionScores
-    judges: list[JudgeEvaluation]
-    strata: tuple[str, ...]
-    """The task that it is on, and the repository with kind and size of the work: none where it is
-    not known."""
-
-
-def leaderboard(
-    scores: Iterable[SessionScores],
-    metadata: Iterable[SessionMetadataRow],
-    judgements: Iterable[JudgeEvaluation] = (),
-    work: Mapping[str, WorkedOn] = {},
-) -> list[LeaderboardRow]:
-    """Return the rows, the largest group first and the best of each group first.
-
-    A session that nothing was scored of, or without metadata, is not counted. Of several scorers
-    the one that speaks for it counts; one that two sets of judges judged counts in both groups.
+def compared_sessions(
+    lake: Lake, verdicts: Mapping[str, SessionVerdict], tasks: Mapping[str, str]
+) -> list[ComparedSession]:
+    """Return what each session with metadata is compared by.
 
     Args:
-        scores: of all sessions.
-        metadata: of them.
-        judgements: of them.
-        work: what each of them worked on, by its id.
+        lake: with metadata and signals.
+        verdicts: by session id.
+        tasks: as ``tasks_of`` returns them.
     """
-    judged: dict[str, dict[str, list[JudgeEvaluation]]] = defaultdict(lambda: defaultdict(list))
-    for judgement in judgements:
-        judged[judgement.session_id][judgement.eval_fingerprint].append(judgement)
-    groups: dict[tuple[str, ...], dict[_Who, list[_Entry]]]
-    groups = defaultdict(lambda: defaultdict(list))
-    for row, known in _known(effective_rows(scores), metadata):
-        who = (known.prompt_fingerprint, known.tool, known.model or UNKNOWN)
-        strata = _strata(row, known, work.get(row.session_id))
-        for eval_fingerprint, beside in _judges_beside(row, judged.get(row.session_id, {})).items():
-            group = (eval_fingerprint, row.scoring_fingerprint, row.model)
-            groups[group][who].append(_Entry(row, beside, strata))
-    in_order = sorted(groups, key=lambda group: (-sum(map(len, groups[group].values())), group))
-    return [row for group in in_order for row in _ranked(group, groups[group])]
-
-
-def resting_on(
-    scores: Iterable[SessionScores], outcomes: Mapping[str, Success]
-) -> Iterator[SessionScores]:
-    """Yield the scores with the verdicts that outcomes give, and no verdict where none does.
-
-    Args:
-        scores: of all sessions.
-        outcomes: by session, of the sources that are to count, such as executed checks alone.
-    """
-    for row in scores:
-        known = outcomes.get(row.session_id)
-        yield replace(row, verdict=verdict_by(row, known) if known is not None else None)
-
-
-def known_scores(
-    scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
-) -> Iterator[tuple[SessionScores, SessionMetadataRow]]:
-    """Yield the scores of each session with an overall quality that has metadata, with these, by id
-    and scorer."""
-    for row, known in _known(scores, metadata):
-        if row.overall_quality is not None:
-            yield row, known
-
-
-def _known(
-    scores: Iterable[SessionScores], metadata: Iterable[SessionMetadataRow]
-) -> Iterator[tuple[SessionScores, SessionMetadataRow]]:
-    known = {row.session_id: row for row in metadata}
-    for row in sorted(scores, key=lambda row: (row.session_id, row.scoring_fingerprint)):
-        if row.session_id in known and row.status == "ok":
-            yield row, known[row.session_id]
-
-
-def _strata(
-    row: SessionScores, known: SessionMetadataRow, work: WorkedOn | None
-) -> tuple[str, ...]:
-    """Return what a session can be compared within, the closest first."""
+    signals = {row.session_id: row for row in lake.rows(SIGNALS, _Signals)}
     found = []
-    if work is not None and work.task:
-        found.append(f"task {work.task}")
-    if work is not None and known.repository and row.kind != "unknown":
-        size = bisect_left(_SIZES, work.growth)
-        found.append(f"repository {known.repository} {row.kind} {size}")
-    return tuple(found)
-
-
-def _ranked(
-    group: tuple[str, ...], entries: Mapping[_Who, Sequence[_Entry]]
-) -> Iterator[LeaderboardRow]:
-    """Yield the rows of a group: those that can be compared by rank, then the others by size."""
-    known = {who: _with_verdict(sessions) for who, sessions in entries.items()}
-    best, against = _best(known)
-    rows = []
-    for who, sessions in entries.items():
-        row = _row((*group, *who), sessions)
-        difference = against.get(who, StratifiedDifference())
-        standing: Standing = "level"
-        if len(entries) == 1:
-            standing = "alone"
-        elif not known[who]:
-            standing = "no_verdict"
-        elif who == best:
-            standing = "best"
-        elif who not in against:
-            others = [best] if best is not None else [other for other in known if other != who]
-            shared = any(_alike(known[other], known[who]) for other in others)
-            standing = "too_few" if shared else "other_work"
-        elif difference.high is not None and difference.high < 0:
-            standing = "behind"
-        rows.append(replace(row, standing=standing, difference=difference))
-
-    def order(row: LeaderboardRow) -> tuple[object, ...]:
-        far = {"best": 0, "level": 1, "behind": 2}.get(row.standing, 3)
-        key = tuple(getattr(row, name) for name in _KEY)
-        return far, -(row.difference.value or 0.0), -row.with_verdict, -row.sessions, key
-
-    behind = 1
-    for row in sorted(rows, key=order):
-        behind += row.standing == "behind"
-        yield replace(row, rank=behind) if row.standing in RANKED else row
-
-
-def _with_verdict(sessions: Iterable[_Entry]) -> _Compared:
-    known = ((session.strata, session.scores.verdict) for session in sessions)
-    return [
-        (strata, float(verdict.verdict == "complete_verified"))
-        for strata, verdict in known
-        if verdict is not None and verdict.is_known
-    ]
-
-
-def _alike(best: _Compared, other: _Compared) -> list[tuple[str, float, bool]]:
-    """Return the sessions of two rows that are on the same work: its name, whether each is done and
-    checked, and whether it is the other row's."""
-    both = set.intersection(
-        *({name for names, _ in side for name in names} for side in (best, other))
-    )
-    placed = [
-        (next((name for name in names if name in both), ""), value, is_other)
-        for is_other, side in ((False, best), (True, other))
-        for names, value in side
-    ]
-    sides = [{name for name, _, side in placed if side is which} for which in (False, True)]
-    return [one for one in placed if one[0] and one[0] in sides[0] & sides[1]]
-
-
-def _is_enough(alike: Sequence[tuple[str, float, bool]]) -> bool:
-    of_other = sum(is_other for *_, is_other in alike)
-    return min(of_other, len(alike) - of_other) >= _FEWEST
-
-
-def _best(known: Mapping[_Who, _Compared]) -> tuple[_Who | None, dict[_Who, StratifiedDifference]]:
-    """Return the row that none which can be compared with it is ahead of, and how these differ.
-
-    The search begins with the row of most sessions. Where chance has rows ahead of each other in a
-    circle, it ends with the last of them.
-    """
-    pairs: dict[_Who, dict[_Who, list[tuple[str, float, bool]]]] = {}
-    for who, other in permutations(known, 2):
-        alike = _alike(known[who], known[other])
-        if _is_enough(alike):
-            pairs.setdefault(who, {})[other] = alike
-    if not pairs:
-        return None, {}
-    best, seen = max(pairs, key=lambda who: (len(known[who]), who)), set[_Who]()
-    while True:
-        against = {other: _difference(alike) for other, alike in pairs[best].items()}
-        ahead = [
-            (found.value, other)
-            for other, found in against.items()
-            if found.value is not None and found.value > 0 and other not in seen
-        ]
-        if not ahead:
-            return best, against
-        seen.add(best)
-        best = max(ahead)[1]
-
-
-def _difference(alike: Sequence[tuple[str, float, bool]]) -> StratifiedDifference:
-    strata, values, groups = zip(*alike, strict=True)
-    found = stratified_difference(values, groups, strata)
-    ends = {name: getattr(found, name) for name in ("value", "low", "high")}
-    # What a regression leaves of equal shares is no difference, in either direction.
-    rounded = {name: round(end, 6) + 0.0 for name, end in ends.items() if end is not None}
-    return replace(found, **rounded)
-
-
-def _row(key: tuple[str, ...], sessions: Sequence[_Entry]) -> LeaderboardRow:
-    """Return the row of sessions that can be compared, each with its judges; not ranked yet."""
-    fields: dict[str, Any] = dict(zip(_KEY, key, strict=True))
-    for name, (_, upper) in MEASURES.items():
-        values = (
-            judges_mean(session.judges) if name == "judges" else getattr(session.scores, name)
-            for session in sessions
+    for row in lake.rows("session_metadata", SessionMetadataRow):
+        verdict, own = verdicts.get(row.session_id), signals.get(row.session_id)
+        task = tasks.get(row.session_id, "")
+        found.append(
+            ComparedSession(
+                prompt_fingerprint=row.prompt_fingerprint,
+                tool=row.tool,
+                model=family_of(row.model) if row.model else UNKNOWN,
+                place=f"task {task}" if task else row.repository,
+                is_complete=verdict.verdict in COMPLETE if verdict and verdict.is_known else None,
+                cost_usd=own.cost_usd if own else None,
+                minutes=(own.ended - own.started).total_seconds() / 60 if own else None,
+            )
         )
-        fields[name] = mean_of([value for value in values if value is not None], upper)
-    by_judge: dict[str, list[float]] = defaultdict(list)
-    for evaluation in chain.from_iterable(session.judges for session in sessions):
-        if evaluation.status == "ok" and evaluation.score is not None:
-            by_judge[evaluation.judge].append(evaluation.score)
-    judges = tuple(
-        JudgeEstimate(judge=judge, score=mean_of(scored, 1.0))
-        for judge, scored in sorted(by_judge.items())
-    )
-    verdicts = [
-        session.scores.verdict for session in sessions if session.scores.verdict is not None
-    ]
-    with_verdict = sum(verdict.is_known for verdict in verdicts)
-    verified = sum(verdict.verdict == "complete_verified" for verdict in verdicts)
-    return LeaderboardRow(
-        sessions=len(sessions),
-        with_verdict=with_verdict,
-        verified=verified,
-        done=share_of(verified, with_verdict),
-        by_judge=judges,
-        **fields,
-    )
+    return found
 
 
-def leaderboard_markdown(rows: Sequence[LeaderboardRow], names: Mapping[str, str] = {}) -> str:
-    """Return the leaderboard as Markdown, a table for each group.
+def leaderboard(sessions: Sequence[ComparedSession], names: Mapping[str, str] = {}) -> Leaderboard:
+    """Compare sessions by the family of their model, and by their prompts.
 
     Args:
-        rows: in order.
+        sessions: as ``compared_sessions`` returns them.
         names: of prompts, by fingerprint.
     """
-    return report(
-        "leaderboard",
-        groups=[_group(group, names) for group in groups_of(rows)],
-        measures=[words for words, _ in MEASURES.values()],
+    by_family: dict[str, list[ComparedSession]] = defaultdict(list)
+    by_prompt: dict[str, list[ComparedSession]] = defaultdict(list)
+    by_row: dict[tuple[str, str, str], list[ComparedSession]] = defaultdict(list)
+    for one in sessions:
+        by_family[one.model].append(one)
+        by_row[one.prompt_fingerprint, one.tool, one.model].append(one)
+        if one.prompt_fingerprint != UNKNOWN:
+            by_prompt[names.get(one.prompt_fingerprint, one.prompt_fingerprint)].append(one)
+    known = {name: own for name, own in by_family.items() if name != UNKNOWN}
+    return Leaderboard(
+        models=_ordered(_row(own, model=name) for name, own in by_family.items()),
+        about_models=tuple(answers(known)) if known else (),
+        prompts=_ordered(
+            _row(own, prompt_fingerprint=prompt, tool=tool, model=model)
+            for (prompt, tool, model), own in by_row.items()
+        ),
+        about_prompts=tuple(answers(by_prompt)) if by_prompt else (),
     )
 
 
-def _group(group: Sequence[LeaderboardRow], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return a group for the template; with its judges where there are several."""
-    judges = sorted({estimate.judge for row in group for estimate in row.by_judge})
-    by_judge = []
-    for row in group:
-        scores = {estimate.judge: estimate.score for estimate in row.by_judge}
-        means = (_cell(scores.get(name, NO_ESTIMATE)) for name in judges)
-        by_judge.append((*_who(row, names), *means))
-    return {
-        "first": group[0],
-        "sessions": sum(row.sessions for row in group),
-        "rows": [
-            (
-                *_who(row, names),
-                row.sessions,
-                row.with_verdict,
-                interval_shown(row.done),
-                row.compared,
-                *(_cell(getattr(row, name)) for name in MEASURES),
-            )
-            for row in group
-        ],
-        "judges": judges if len(judges) > 1 else [],
-        "by_judge": by_judge,
-    }
+def _row(sessions: Sequence[ComparedSession], **key: str) -> LeaderboardRow:
+    known = [one.is_complete for one in sessions if one.is_complete is not None]
+    costs = [one.cost_usd for one in sessions if one.cost_usd is not None]
+    minutes = [one.minutes for one in sessions if one.minutes is not None]
+    return LeaderboardRow(
+        sessions=len(sessions),
+        reviewed=len(known),
+        complete=sum(known),
+        share=share_of(sum(known), len(known)) if len(known) >= FEWEST else None,
+        cost_usd=fmean(costs) if costs else None,
+        minutes=median(minutes) if minutes else None,
+        **key,
+    )
 
 
-def _who(row: LeaderboardRow, names: Mapping[str, str]) -> tuple[str, ...]:
-    key = row.prompt_fingerprint
-    name = names.get(key, "")
-    prompts = plain(name) if name.endswith(key) else f"{plain(name)} `{key}`".strip()
-    return str(row.rank or "–"), Markdown(prompts), row.tool, row.model
+def _ordered(rows: Iterable[LeaderboardRow]) -> tuple[LeaderboardRow, ...]:
+    """Return rows with the one of most reviewed sessions first."""
+
+    def order(row: LeaderboardRow) -> tuple[object, ...]:
+        return -row.reviewed, -row.sessions, row.model, row.tool, row.prompt_fingerprint
+
+    return tuple(sorted(rows, key=order))
 
 
-def groups_of(rows: Iterable[LeaderboardRow]) -> list[list[LeaderboardRow]]:
-    """Return the rows by group, in the order given."""
-    groups: dict[tuple[str, str], list[LeaderboardRow]] = {}
-    for row in rows:
-        groups.setdefault(row.group, []).append(row)
-    return list(groups.values())
+HEADINGS = ("sessions", "reviewed", "complete", "share", "USD a session", "minutes")
 
 
-def _judges_beside(
-    row: SessionScores, sets: dict[str, list[JudgeEvaluation]]
-) -> dict[str, list[JudgeEvaluation]]:
-    """Return the sets of judges to show beside a session's scores.
+def cells(row: LeaderboardRow) -> tuple[str, ...]:
+    """Return a row's figures as text, under ``HEADINGS``."""
+    share = row.share
+    return (
+        f"{row.sessions:,}",
+        f"{row.reviewed:,}",
+        f"{row.complete:,}" if row.reviewed else "–",
+        interval(share.value, share.low, share.high) if share else "–",
+        "–" if row.cost_usd is None else f"{row.cost_usd:.2f}",
+        "–" if row.minutes is None else f"{row.minutes:.0f}",
+    )
 
-    The offline evaluator's judges go with its scores and a model's with a model's, where a
-    session has both.
+
+def folded(rows: Iterable[LeaderboardRow]) -> tuple[list[LeaderboardRow], int, int]:
+    """Return the rows of five sessions or more, and how many the others are, with their
+    sessions."""
+    found = list(rows)
+    few = [row.sessions for row in found if row.sessions < FEWEST]
+    return [row for row in found if row.sessions >= FEWEST], len(few), sum(few)
+
+
+def leaderboard_markdown(board: Leaderboard, names: Mapping[str, str] = {}) -> str:
+    """Return the comparison as Markdown.
+
+    Args:
+        board: the comparison.
+        names: of prompts, by fingerprint.
     """
-    alike = {
-        name: rows
-        for name, rows in sets.items()
-        if any(row.model == OFFLINE for row in rows) == (row.model == OFFLINE)
-    }
-    return alike or sets or {UNKNOWN: []}
 
+    def part(title: str, said: Sequence[str], rows: Sequence[LeaderboardRow], *head: str) -> Any:
+        shown, few, sessions = folded(rows)
+        who = [
+            (names.get(row.prompt_fingerprint, row.prompt_fingerprint), row.tool, row.model)
+            for row in shown
+        ]
+        return {
+            "title": title,
+            "answers": said,
+            "head": (*head, *HEADINGS),
+            "rows": [
+                (*key[-len(head) :], *cells(row)) for key, row in zip(who, shown, strict=True)
+            ],
+            "few": few,
+            "few_sessions": sessions,
+        }
 
-def interval_shown(value: Estimate | None) -> str:
-    """Return a share with its interval; a dash without one."""
-    return "–" if value is None else interval(value.value, value.low, value.high)
-
-
-def _cell(value: MeanEstimate) -> str:
-    return interval(value.mean, value.low, value.high, none="–")
+    return report(
+        "leaderboard",
+        parts=[
+            part("Models", board.about_models, board.models, "model"),
+            part("Prompts", board.about_prompts, board.prompts, "prompts", "tool", "model"),
+        ],
+        fewest=FEWEST,
+    )

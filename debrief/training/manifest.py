@@ -69,6 +69,8 @@ class LakeCounts(Struct, frozen=True, kw_only=True):
     """The others by reason; with ``trained`` they come to all sessions."""
     empty: tuple[TrainingSetRow, ...]
     """Sets in which no session was left, the greatest first."""
+    unreviewed: int = 0
+    """Sessions with a line that nobody gave a verdict."""
 
 
 class Settled(Struct, frozen=True):
@@ -151,6 +153,7 @@ def counts_in(lake: Lake) -> LakeCounts:
         sessions=sessions,
         trained=trained,
         left_out=+reasons,
+        unreviewed=sum(row.unreviewed for row in sets),
         empty=tuple(
             sorted((row for row in sets if not row.samples), key=lambda row: -row.considered)
         ),

@@ -15,7 +15,8 @@ from typing import Literal, TypeAlias
 from msgspec import UNSET, Struct, UnsetType
 from pydantic import BaseModel, ConfigDict, Field
 
-from debrief.scoring.verdict import VerdictName
+from debrief.markdown import counted
+from debrief.scoring.verdict import NOT_REVIEWED, VerdictName
 from debrief.snapshots.model import PromptSnapshot
 
 Split = Literal["train", "eval"]
@@ -23,8 +24,10 @@ Status = Literal["draft", "ready"]
 """``ready``: something was changed, a validation command ran, and no redaction needs a look."""
 Role = Literal["system", "user", "assistant", "tool"]
 ScoreKind = Literal[
-    "verdict", "outcome", "overall", "order", "dimension", "efficiency", "judges", "judge", "rubric"
+    "verdict", "outcome", "overall", "dimension", "efficiency", "judges", "judge", "rubric"
 ]
+LineVerdict = Literal[VerdictName, ""]
+"""Of a line's session; empty where nobody gave a verdict."""
 Schema: TypeAlias = dict[str, object]
 """A JSON schema."""
 
@@ -65,7 +68,7 @@ _NOT_TRAINED: Mapping[NotTrainedReason, str] = {
     "interrupted": "the person interrupted it",
     "corrected": "the person corrected it",
     "inherited": "it is of the session that this one was forked from",
-    "other_part": "whoever read the session would train on other turns of it",
+    "other_part": "whoever reviewed the session would train on other turns of it",
     "stand_in": "it stands for what was not recorded",
 }
 
@@ -134,10 +137,9 @@ class ToolSchema(Struct, frozen=True, kw_only=True):
 class ScoreEntry(Struct, frozen=True, kw_only=True):
     """One score of the session, from whomever.
 
-    Judges, dimensions, the place in the order and the probability that it was done run from 0 to
-    1, rubrics from 1 to 5, efficiencies from 0 without an end (``maximum`` is 0); an outcome is 0
-    or 1. A verdict is a category and no number: its ``value`` and ``maximum`` are 0. ``kind`` says
-    which it is, and they are never mixed in one number.
+    Judges and dimensions run from 0 to 1, rubrics from 1 to 5, efficiencies from 0 without an end
+    (``maximum`` is 0); an outcome is 0 or 1. A verdict is a category and no number: its ``value``
+    and ``maximum`` are 0. ``kind`` says which it is, and they are never mixed in one number.
     """
 
     kind: ScoreKind
@@ -148,7 +150,8 @@ class ScoreEntry(Struct, frozen=True, kw_only=True):
     weight: float = 0.0
     """Within its kind; 0 where the kind has no weights."""
     category: str = ""
-    """The verdict's name; a categorical dimension's; of an outcome, its source; else empty."""
+    """The verdict's name, empty without one; a categorical dimension's; of an outcome, its
+    source; else empty."""
     model: str = ""
     """Who gave the score; empty for what was computed."""
     comment: str = ""
@@ -203,13 +206,13 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     eval_fingerprint: str
     eval_digest: str
     scoring_fingerprint: str
+    """Of the reviewer, like the next; empty where no model reviewed it."""
     scoring_model: str
-    verdict: VerdictName
-    """``undetermined`` where nobody looked, too."""
-    verdict_ground: str
-    """What it rests on; empty where nobody looked."""
-    sample_weight: float
-    """How much the line is to count in training; 1 unless weights by verdict were asked for."""
+    reviewed: bool
+    """A person, an outcome or an LLM review gave a verdict; else signals alone chose it."""
+    verdict: LineVerdict
+    verdict_basis: str
+    """Who gave it: ``person``, ``outcome`` or ``review``; empty where nobody did."""
     scores: tuple[ScoreEntry, ...]
     """The verdict first, so never empty; ``overall_quality`` where there is one."""
     status: Status
@@ -219,7 +222,11 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     windows: int
     """How many parts there are: more than 1 when the session was over the budget of tokens."""
     kind: str
-    """Of work: ``coding``, ``service`` or ``unknown``, as whoever scored it took it."""
+    """Of work: ``code``, ``text``, ``settings``, ``operations``, ``answer`` or ``nothing``;
+    ``unknown`` where no signals are known."""
+    ending: str
+    """How the session ends: ``answered``, ``open``, ``refused``, ``interrupted`` or ``limit``;
+    empty where no signals are known."""
     turns: int
     """Of the whole session, like what follows."""
     calls: int
@@ -235,8 +242,6 @@ class SampleMetadata(Struct, frozen=True, kw_only=True):
     machine_texts: int = 0
     """Texts in the model's requests that no person wrote and no call brought, such as notices and
     the output of commands that the person ran. They stand in the program's own tags."""
-    cut_turns: int = 0
-    """Turns at the session's end that are not here, as it broke off in them."""
     injection_suspected: bool = False
     """The session, or what was shown of it, holds words that look made for a judge."""
 
@@ -266,7 +271,7 @@ def not_trained_in(messages: Iterable[ChatMessage]) -> tuple[NotTrained, ...]:
 
 ExclusionKind = Literal[
     "no_metadata",
-    "not_scored",
+    "not_reviewed",
     "withheld",
     "no_answer",
     "no_request",
@@ -275,15 +280,15 @@ ExclusionKind = Literal[
     "other_model",
     "out_of_dates",
     "not_succeeded",
-    "probability",
-    "place",
     "quality",
     "draft",
     "no_change",
     "no_validation",
     "unsure",
     "verdict",
-    "reading",
+    "contradicted",
+    "signals",
+    "review",
     "held",
     "removed",
     "near_duplicate",
@@ -294,7 +299,7 @@ ExclusionKind = Literal[
 ]
 _EXCLUDED: Mapping[ExclusionKind, str] = {
     "no_metadata": "no metadata",
-    "not_scored": "not scored",
+    "not_reviewed": NOT_REVIEWED,
     "withheld": "{}",
     "no_answer": "no answer of the model",
     "no_request": "no answer in full to a request that is known",
@@ -303,15 +308,15 @@ _EXCLUDED: Mapping[ExclusionKind, str] = {
     "other_model": "another model",
     "out_of_dates": "outside the dates",
     "not_succeeded": "no outcome says that it succeeded",
-    "probability": "probability below {}, or not known",
-    "place": "place below {}, or none",
     "quality": "overall quality below {}, or none",
     "draft": "the recorder holds it as a draft",
     "no_change": "nothing was changed",
     "no_validation": "no validation command ran",
     "unsure": "holds redactions that a person should look at first",
     "verdict": "its verdict: {}",
-    "reading": "whoever read it would train on nothing of it",
+    "contradicted": "its review says complete; the last check failed",
+    "signals": f"{NOT_REVIEWED}, and a signal speaks against it: {{}}",
+    "review": "whoever reviewed it would train on nothing of it",
     "held": "holds what may be a secret that no rule names: a person should look at it",
     "removed": "holds what a person said is a secret",
     "near_duplicate": "near-duplicate of an earlier session",
@@ -359,7 +364,7 @@ class SkippedSessions(Struct, frozen=True, kw_only=True):
 
 def left_out_shown(counts: Mapping[Exclusion, int]) -> list[str]:
     """Return each kind of reason once with the number of sessions, the most frequent first:
-    ``its verdict: partly done (5), not done (1)``."""
+    ``its verdict: partial (5), failed (1)``."""
     kinds: dict[ExclusionKind, Counter[str]] = defaultdict(Counter)
     for why, count in counts.items():
         kinds[why.kind][why.detail] += count
@@ -372,6 +377,17 @@ def left_out_shown(counts: Mapping[Exclusion, int]) -> list[str]:
         else:
             shown.append(f"{Exclusion(kind, detail).reason} ({count})")
     return shown
+
+
+def unreviewed_shown(sessions: int) -> str:
+    """Return in a sentence how many sessions of training sets nobody gave a verdict; empty for
+    none."""
+    if not sessions:
+        return ""
+    return (
+        f"Training sets hold {counted(sessions, 'session')} that nobody reviewed and no signal "
+        "speaks against; their lines say `reviewed: false`."
+    )
 
 
 class JudgeResult(BaseModel):
@@ -435,6 +451,8 @@ class TrainingSetRow(Struct, frozen=True, kw_only=True):
     """Those that were asked for; empty for any."""
     short: int = 0
     """Sessions that were left out for their verdict."""
+    unreviewed: int = 0
+    """Sessions with a line that nobody gave a verdict."""
     lines_digest: str
     """SHA-256 of the JSONL, in hex."""
     card_digest: str
@@ -460,7 +478,7 @@ class LineRow(Struct, frozen=True, kw_only=True):
     window: int
     split: Split
     status: Status = "draft"
-    verdict: VerdictName = "undetermined"
+    verdict: LineVerdict = ""
     quality: float | None = None
     """Overall quality; None where there is none."""
     offset: int

@@ -14,8 +14,8 @@ from debrief.settings import Settings
 from debrief.training.given import SystemPrompt
 
 EVAL_SHARE = 0.2
-TAKEN: Final[tuple[VerdictName, ...]] = ("complete_verified", "complete_unverified", "undetermined")
-"""The verdicts that are asked for by default: what is not known to fall short of done."""
+TAKEN: Final[tuple[VerdictName, ...]] = ("complete_verified", "complete_unverified")
+"""The verdicts that are asked for by default."""
 
 
 def _names(value: object) -> object:
@@ -36,22 +36,19 @@ Limit = Annotated[int | None, BeforeValidator(_or_none)]
 
 class TrainingOptions(BaseModel):
     """What is chosen at launch or by settings. The default takes every session that can be learned
-    from and does not fall short of done by its verdict. The launchpad shows the descriptions."""
+    from and that somebody called complete. The launchpad shows the descriptions."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     verdicts: Verdicts = TAKEN
     """Sessions of these verdicts: `complete_verified`, `complete_unverified`, `partial`, `failed`,
-    `undetermined`. Else all but `partial` and `failed`. Empty: any. What a recorder's owner
-    released is taken where the verdict is `undetermined`, whatever stands here."""
+    `undetermined`. Else the first two. Empty: any. What a recorder's owner released is taken where
+    there is no verdict, or `undetermined`, whatever stands here."""
+    unreviewed: bool | None = None
+    """Also sessions that nobody gave a verdict and that no signal speaks against, each line marked
+    `reviewed: false`. Else only while no model has reviewed a session of the lake."""
     outcome: Literal["any", "succeeded"] = "any"
     """`succeeded`: only sessions of which a label other than their own checks says so."""
-    min_probability: float = Field(default=0.0, ge=0, le=1)
-    """Of having been done, 0 to 1; there are probabilities once `debrief fit` has stored a table.
-    Else 0."""
-    min_place: float = Field(default=0.0, ge=0, le=1)
-    """In the order of the person's own sessions, 0 to 1, such as 0.2 to leave out the fifth that
-    is to be looked at first. With it, sessions without a place are left out. Else 0."""
     min_overall_quality: float = Field(default=0.0, ge=0, le=1)
     """From 0 to 1. With it, sessions without an overall quality are left out. Else 0."""
     status: Literal["any", "ready"] = "any"
@@ -80,8 +77,9 @@ class TrainingOptions(BaseModel):
     until: Day = None
     """The last day, included."""
     max_per_repository: Limit = Field(default=None, ge=1)
-    """0: no limit. Kept are first those that are done and checked, then those that are done, then
-    those of which nothing is known; within these, the best by overall quality where it is known."""
+    """0: no limit. Kept are first those that are complete and verified, then those that are
+    complete, then those without a verdict; within these, the best by overall quality where it is
+    known."""
     near_duplicates: Literal["drop", "keep"] = "drop"
     """`drop` all but the earliest of copies, or `keep` them."""
     system_prompt: SystemPrompt = "recorded"
@@ -90,9 +88,6 @@ class TrainingOptions(BaseModel):
     max_tokens: Limit = Field(default=None, ge=256)
     """Sessions with more, their tools and what chat templates write counted in, are split into
     windows, each a line of its own. 0: never."""
-    sample_weight: Literal["equal", "verdict"] = "equal"
-    """What a line weighs: `equal`, 1 each; or `verdict`, 1 where the session is done and checked,
-    0 where it is partly or not done, else the probability that it was done, else 1."""
     eval_share: float = Field(default=EVAL_SHARE, ge=0, lt=1)
     """Held out for evaluation, 0 to 1. Else 0.2."""
 

@@ -20,12 +20,11 @@ from debrief.remembering import by_digest
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
-from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import INCOMPLETE, SessionVerdict, basis_text
+from debrief.scoring.verdict import NOT_REVIEWED, SessionVerdict, basis_text
 from debrief.sessions.model import Session, Subagent, Turn
+from debrief.signals.schema import SessionSignals
 from debrief.signals.shell import simple_commands
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
-from debrief.training.closed import broke_off, until_closed
 from debrief.training.conversations import (
     ConversationBuilder,
     call_id,
@@ -48,7 +47,7 @@ from debrief.training.model import (
     Split,
     Status,
 )
-from debrief.training.selection import NOT_SCORED, verdict_by
+from debrief.training.selection import verdict_by
 from debrief.training.windows import samples_of
 
 SECRET_FOUND = "the last gate still found a secret"
@@ -59,52 +58,44 @@ def sample_of(
     session: Session,
     *,
     metadata: SessionMetadataRow,
-    scores: SessionScores,
-    raw_quality: float | None = None,
+    scores: SessionScores | None = None,
+    signals: SessionSignals | None = None,
     judgements: Iterable[JudgeEvaluation] = (),
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     snapshot: PromptSnapshotRow | None = None,
     given: Given | None = None,
     outcome: Success | None = None,
-    place: OrderPlace | None = None,
     split: Split = "train",
     status: Status = "draft",
     eval_fingerprint: str | None = None,
     eval_digest: str = "",
-    sample_weight: float = 1.0,
 ) -> SampleLine:
     """Return the line of one session, without the turns that the person went back behind: what
-    the model said later, it said without having seen them; and, of one that broke off, without
-    those behind its last closed turn.
+    the model said later, it said without having seen them.
 
     Args:
         session: normalised and redacted.
         metadata: its circumstances and fingerprints.
-        scores: its verdict and dimensions; the session must have been scored.
-        raw_quality: the overall quality as it was given, where that of ``scores`` is calibrated.
+        scores: its LLM review, where there is one.
+        signals: of it, where they are known.
         judgements: its rows by judge; failed ones are passed over.
         rubric_evaluations: its rows by rubric; failed ones are passed over.
         snapshot: the person's own prompts.
         given: what the model was given before the first prompt; worked out when None.
         outcome: whether it succeeded, where a label says so.
-        place: in the order of the person's own sessions, where it has one.
         split: the side of the train/eval split that it is on.
         status: whether anything has to be looked at before it trains a model.
         eval_fingerprint: of the judges; that of ``metadata`` when None.
         eval_digest: the whole digest; that of ``metadata`` when empty, if it fits.
-        sample_weight: how much it is to count in training.
 
     Raises:
-        InputError: the model said nothing in it, nobody knows on what, or it was not scored.
+        InputError: the model said nothing in it, or nobody knows on what.
     """
-    if scores.status != "ok":
-        raise InputError(f"session {session.id}", NOT_SCORED.reason, "Score its week first.")
     verdict = verdict_by(scores, outcome)
     given = given or given_to(session, snapshot)
-    kept = (broke_off(verdict) and until_closed(session)) or session
-    train = scores.review.train if scores.review is not None else None
+    train = scores.review.train if scores is not None and scores.review is not None else None
     parts = train.turns if train is not None else ()
-    conversation = conversation_of(kept, given.system, given.reminder, parts)
+    conversation = conversation_of(session, given.system, given.reminder, parts)
     messages = conversation.close()
     if not is_answered(messages):
         raise InputError(f"session {session.id}", "no answer of the model")
@@ -116,11 +107,7 @@ def sample_of(
     fingerprint = eval_fingerprint or metadata.eval_fingerprint
     digest = eval_digest or metadata.eval_digest
     judgements, on_rubrics = list(judgements), list(rubric_evaluations)
-    is_suspected = (
-        scores.injection_suspected
-        or any(row.injection_suspected for row in judgements)
-        or any(row.injection_suspected for row in on_rubrics)
-    )
+    said = (*((scores,) if scores else ()), *judgements, *on_rubrics)
     return SampleLine(
         messages=messages,
         tools=tools,
@@ -151,19 +138,18 @@ def sample_of(
             ),
             eval_fingerprint=fingerprint,
             eval_digest=digest if digest.startswith(fingerprint) else "",
-            scoring_fingerprint=scores.scoring_fingerprint,
-            scoring_model=label(scores.model),
-            verdict=verdict.verdict if verdict else "undetermined",
-            verdict_ground=verdict.basis if verdict else "",
-            sample_weight=sample_weight,
-            scores=tuple(
-                score_entries(scores, judgements, on_rubrics, outcome, place, raw_quality)
-            ),
+            scoring_fingerprint=scores.scoring_fingerprint if scores else "",
+            scoring_model=label(scores.model) if scores else "",
+            reviewed=verdict is not None,
+            verdict=verdict.verdict if verdict else "",
+            verdict_basis=verdict.basis if verdict else "",
+            scores=tuple(score_entries(scores, judgements, on_rubrics, outcome)),
             status=status,
             split=split,
             window=1,
             windows=1,
-            kind=scores.kind,
+            kind=signals.work if signals else "unknown",
+            ending=signals.ending if signals else "",
             turns=session.prompt_count,
             calls=len(conversation.calls),
             subagents=len(session.subagents),
@@ -172,22 +158,9 @@ def sample_of(
             stand_ins=conversation.stand_ins,
             redactions=session.redactions,
             machine_texts=conversation.machine_texts,
-            cut_turns=session.prompt_count - kept.prompt_count,
-            injection_suspected=is_suspected,
+            injection_suspected=any(row.injection_suspected for row in said),
         ),
     )
-
-
-def weight_by_verdict(verdict: SessionVerdict | None, place: OrderPlace | None) -> float:
-    """Return 1 for a session that is done and checked, 0 for one that is partly or not done, else
-    the probability that it was done; 1 where that is not known. Of one that broke off, only what
-    was closed is trained on."""
-    if verdict is not None and verdict.verdict == "complete_verified":
-        return 1.0
-    if verdict is not None and verdict.verdict in INCOMPLETE and not broke_off(verdict):
-        return 0.0
-    known = place.probability if place is not None else None
-    return 1.0 if known is None else known
 
 
 def _check(commands: Iterable[str]) -> str:
@@ -233,19 +206,17 @@ def secrets_in(line: bytes) -> list[Finding]:
 
 
 def score_entries(
-    scores: SessionScores,
+    scores: SessionScores | None,
     judgements: Iterable[JudgeEvaluation],
     rubric_evaluations: Iterable[RubricEvaluation],
     outcome: Success | None = None,
-    place: OrderPlace | None = None,
-    raw_quality: float | None = None,
 ) -> Iterator[ScoreEntry]:
-    """Yield the verdict, the outcome, overall quality, the order, dimensions, efficiencies, judges
-    and rubrics, in this order.
+    """Yield the verdict, the outcome, overall quality, dimensions, efficiencies, judges and
+    rubrics, in this order.
 
     One list rather than one a kind: a list without entries has no type that a loader could read
-    off, while this one always holds the verdict. Failed judgements and rubric evaluations give no
-    entry, nor does an overall quality that nothing shows; a missing number is never a 0.
+    off, while this one always holds the verdict's, which says "not reviewed" where there is none.
+    Failed judgements and rubric evaluations give no entry; a missing number is never a 0.
     """
     known = verdict_by(scores, outcome)
     yield ScoreEntry(
@@ -253,23 +224,38 @@ def score_entries(
         name="verdict",
         value=0.0,
         maximum=0.0,
-        category=known.verdict if known else "undetermined",
-        comment=basis_text(known) if known else "",
+        category=known.verdict if known else "",
+        comment=_who_says_so(known) if known else NOT_REVIEWED,
     )
     if outcome is not None:
         said = float(outcome.success)
         yield ScoreEntry(kind="outcome", name="success", value=said, category=outcome.source)
+    if scores is not None:
+        yield from _entries_of_review(scores)
+    yield from _entries_of_judges(judgements)
+    for row in sorted(rubric_evaluations, key=lambda row: (row.score_name, row.rubric_key)):
+        if row.score is not None:
+            yield ScoreEntry(
+                kind="rubric",
+                name=f"{row.score_name}/{row.rubric_key}",
+                value=float(row.score),
+                minimum=1.0,
+                maximum=5.0,
+                model=row.model,
+                comment=row.reasoning,
+            )
+
+
+def _who_says_so(verdict: SessionVerdict) -> str:
+    """Return who gave a verdict, without a person's name: a line may be published."""
+    is_person = verdict.basis == "person"
+    return basis_text(replace(verdict, source="") if is_person else verdict)
+
+
+def _entries_of_review(scores: SessionScores) -> Iterator[ScoreEntry]:
     if scores.overall_quality is not None:
         quality = float(scores.overall_quality)
         yield ScoreEntry(kind="overall", name="overall_quality", value=quality, model=scores.model)
-    if raw_quality is not None:
-        yield ScoreEntry(
-            kind="overall", name="raw_overall_quality", value=raw_quality, model=scores.model
-        )
-    if place is not None:
-        yield ScoreEntry(kind="order", name="place", value=place.place)
-    if place is not None and place.probability is not None:
-        yield ScoreEntry(kind="order", name="probability", value=place.probability)
     for verdict in scores.dimension_scores:
         if verdict.value is None:
             continue
@@ -286,6 +272,9 @@ def score_entries(
         value: float | None = getattr(scores, name)
         if value is not None:
             yield ScoreEntry(kind="efficiency", name=name, value=float(value), maximum=0.0)
+
+
+def _entries_of_judges(judgements: Iterable[JudgeEvaluation]) -> Iterator[ScoreEntry]:
     judged = sorted(judgements, key=lambda row: row.judge)
     mean = judges_mean(judged)
     if mean is not None:
@@ -299,17 +288,6 @@ def score_entries(
                 weight=float(judgement.weight),
                 model=judgement.model,
                 comment=judgement.feedback,
-            )
-    for row in sorted(rubric_evaluations, key=lambda row: (row.score_name, row.rubric_key)):
-        if row.score is not None:
-            yield ScoreEntry(
-                kind="rubric",
-                name=f"{row.score_name}/{row.rubric_key}",
-                value=float(row.score),
-                minimum=1.0,
-                maximum=5.0,
-                model=row.model,
-                comment=row.reasoning,
             )
 
 
@@ -408,6 +386,5 @@ def _line_of(
             lines_removed=sum(call.removed for call in calls),
             stand_ins=conversation.stand_ins,
             machine_texts=conversation.machine_texts,
-            cut_turns=0,
         ),
     )

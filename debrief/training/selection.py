@@ -17,27 +17,28 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.outcomes.store import Success
+from debrief.outcomes.verdicts import labelled_verdict
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
-from debrief.scoring.order import OrderPlace
 from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName
+from debrief.signals.schema import EventKind, SessionSignals
 from debrief.snapshots.fingerprint import comparison_key
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.training.closed import broke_off
 from debrief.training.kinship import Kinship, SessionTraits
 from debrief.training.model import Exclusion, SkippedSessions, Split, Status
 from debrief.training.options import TrainingOptions
 from debrief.training.splits import BY_WEEK
 
 NO_METADATA = Exclusion("no_metadata")
-NOT_SCORED = Exclusion("not_scored")
+NOT_REVIEWED = Exclusion("not_reviewed")
 NO_ANSWER = Exclusion("no_answer")
 NO_REQUEST = Exclusion("no_request")
 SUSPECTED = Exclusion("suspected")
 NO_CHANGE = Exclusion("no_change")
 NO_VALIDATION = Exclusion("no_validation")
 UNSURE = Exclusion("unsure")
-READ_AS_UNFIT = Exclusion("reading")
+CONTRADICTED = Exclusion("contradicted")
+UNFIT = Exclusion("review")
 DRAFT = Exclusion("draft")
 NOT_SUCCEEDED = Exclusion("not_succeeded")
 OTHER_TOOL = Exclusion("other_tool")
@@ -62,19 +63,21 @@ class _Metadata(Struct, frozen=True):
 class _Judged(Struct, frozen=True):
     session_id: str
     eval_fingerprint: str
+    status: str
 
 
 def observed_pairs(lake: Lake, weeks: Iterable[str] | None = None) -> dict[Pair, Members]:
     """Return every pair observed in ``weeks`` (all, when None), with its sessions by week.
 
-    A session that was judged by two sets of judges belongs to two pairs; one that was not judged
-    at all belongs to the pair whose eval fingerprint is ``unknown``.
+    A session that was judged by two sets of judges belongs to two pairs; one that nobody judged, or
+    tried in vain, belongs to the pair whose eval fingerprint is ``unknown``.
     """
     found: dict[Pair, Members] = defaultdict(lambda: defaultdict(set))
     for week in lake.partitions("session_metadata") if weeks is None else weeks:
         judged: dict[str, set[str]] = defaultdict(set)
         for judgement in lake.read("judge_evaluations", week, _Judged):
-            judged[judgement.session_id].add(judgement.eval_fingerprint)
+            if judgement.status != "failed":
+                judged[judgement.session_id].add(judgement.eval_fingerprint)
         for row in lake.read("session_metadata", week, _Metadata):
             for name in judged.get(row.session_id) or {UNKNOWN}:
                 pair = row.task, comparison_key(row.prompt_fingerprint, name)
@@ -94,22 +97,18 @@ class Candidate(Struct, frozen=True, kw_only=True):
     repository: str
     """The repository it is filed under; empty when none is known."""
     has_metadata: bool
-    has_scores: bool
-    """It was scored, and that did not fail."""
     quality: float | None = None
-    """Overall quality; None where nothing shows one."""
-    verdict: VerdictName = "undetermined"
-    """By an outcome, else as the session shows it."""
-    is_cut: bool = False
-    """It broke off, and only its turns up to the last closed one are trained on."""
-    place: OrderPlace | None = None
-    """In the order of the person's own sessions; None where it cannot be compared."""
+    """Overall quality; None where no review gives one."""
+    verdict: SessionVerdict | None = None
+    """None where nobody gave one."""
+    against: str = ""
+    """The signal that speaks against a session without a verdict; empty where none does."""
     outcome: Success | None = None
     """As a label says it; None when none does."""
-    read_as_unfit: bool = False
-    """The model that read it would train on nothing of it."""
+    is_unfit: bool = False
+    """Whoever reviewed it would train on nothing of it."""
     suspected: bool
-    """Whoever scored it found words in it that look made for a judge."""
+    """Whoever reviewed it found words in it that look made for a judge."""
     held_as: Literal["", "draft", "ready"] = ""
     """What a recorder holds of it; empty when none does."""
     withheld: str = ""
@@ -145,10 +144,9 @@ def candidate_of(
     rubric_evaluations: Iterable[RubricEvaluation] = (),
     outcome: Success | None = None,
     judgements: Iterable[JudgeEvaluation] = (),
-    place: OrderPlace | None = None,
+    signals: SessionSignals | None = None,
 ) -> Candidate:
     """Return what a session is chosen by."""
-    verdict = verdict_by(scores, outcome)
     said = (*((scores,) if scores else ()), *rubric_evaluations, *judgements)
     return Candidate(
         traits=traits,
@@ -156,13 +154,11 @@ def candidate_of(
         model=(metadata.model if metadata else None) or traits.model,
         repository=(metadata.repository if metadata else "") or traits.repository,
         has_metadata=metadata is not None,
-        has_scores=scores is not None and scores.status == "ok",
         quality=scores.overall_quality if scores else None,
-        verdict=verdict.verdict if verdict else "undetermined",
-        is_cut=traits.closed and broke_off(verdict),
-        place=place,
+        verdict=verdict_by(scores, outcome),
+        against=signal_against(signals),
         outcome=outcome,
-        read_as_unfit=_trains_nothing(scores),
+        is_unfit=_trains_nothing(scores),
         suspected=any(row.injection_suspected for row in said),
         held_as=metadata.status if metadata else "",
         withheld=metadata.withheld if metadata else "",
@@ -170,20 +166,46 @@ def candidate_of(
 
 
 def _trains_nothing(scores: SessionScores | None) -> bool:
-    reading = scores.review if scores is not None else None
-    return reading is not None and reading.train is not None and reading.train.what == "none"
+    review = scores.review if scores is not None else None
+    return review is not None and review.train is not None and review.train.what == "none"
 
 
 def verdict_by(scores: SessionScores | None, outcome: Success | None) -> SessionVerdict | None:
-    """Return the verdict that an outcome gives, which may be known only since the session was
-    scored; else that of its scores, None where there is none."""
-    known = scores.verdict if scores is not None else None
-    if outcome is None:
-        return known
-    verdict: VerdictName = "complete_verified" if outcome.success else "failed"
-    if known is not None and (known.verdict, known.basis) == (verdict, "outcome"):
-        return known
-    return SessionVerdict(verdict=verdict, basis="outcome", source=outcome.source)
+    """Return the verdict of a label, else of a review; None where neither gives one."""
+    if outcome is not None:
+        return labelled_verdict(outcome)
+    return scores.verdict if scores is not None else None
+
+
+_AGAINST: frozenset[EventKind] = frozenset(
+    ["foreign_files", "destructive", "correction", "failed_check", "refused_change", "open_request"]
+)
+"""Events for which a session that nobody reviewed is not trained on."""
+
+
+def signal_against(signals: SessionSignals | None) -> str:
+    """Return the first signal that speaks against training on a session; empty where none does."""
+    if signals is None:
+        return "no signals yet"
+    events = (event.kind.replace("_", " ") for event in signals.events if event.kind in _AGAINST)
+    if found := next(events, ""):
+        return found
+    if signals.last_check is not None and signals.last_check.passed is False:
+        return "failed check"
+    return "" if signals.ending == "answered" else f"ending: {signals.ending}"
+
+
+class _Reviewed(Struct, frozen=True):
+    status: str
+
+
+def resolve_unreviewed(lake: Lake, options: TrainingOptions) -> TrainingOptions:
+    """Return the options with ``unreviewed`` decided: sessions without a verdict are taken where
+    that was asked for, else only while no model has reviewed a session of the lake."""
+    if options.unreviewed is not None:
+        return options
+    reviewed = any(row.status == "ok" for row in lake.rows("session_scores", _Reviewed))
+    return options.model_copy(update={"unreviewed": not reviewed})
 
 
 def select(
@@ -212,25 +234,13 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
     """Return why a session is left out for what it is itself; None when nothing speaks against."""
     traits = candidate.traits
     day = traits.started.astimezone(UTC).date()
-    quality, place = candidate.quality or 0.0, candidate.place
-    probability = (place.probability if place else None) or 0.0
     released = candidate.held_as == "ready"
     needs_change = options.require_change if released else options.needs_change
     needs_validation = options.require_validation if released else options.needs_validation
-    likely, lowest, least = (
-        options.min_probability,
-        options.min_place,
-        options.min_overall_quality,
-    )
+    least = options.min_overall_quality
     is_success = candidate.outcome is not None and candidate.outcome.success
-    verdict = candidate.verdict
-    asked = verdict in (options.verdicts or VERDICT_LABELS) or (
-        released and verdict == "undetermined"
-    )
-    asked = asked or candidate.is_cut  # of which the closed turns' own verdict decides
     reasons = (
         (not candidate.has_metadata, NO_METADATA),
-        (not candidate.has_scores, NOT_SCORED),
         (candidate.withheld, Exclusion("withheld", candidate.withheld)),
         (not traits.answered, NO_ANSWER),
         (not traits.asked, NO_REQUEST),
@@ -239,17 +249,29 @@ def reason_against(candidate: Candidate, options: TrainingOptions) -> Exclusion 
         (options.models and candidate.model not in options.models, OTHER_MODEL),
         (day < (options.since or day) or day > (options.until or day), OUT_OF_DATES),
         (options.outcome == "succeeded" and not is_success, NOT_SUCCEEDED),
-        (probability < likely, Exclusion("probability", f"{likely:g}")),
-        ((place.place if place else 0.0) < lowest, Exclusion("place", f"{lowest:g}")),
-        (quality < least, Exclusion("quality", f"{least:g}")),
+        ((candidate.quality or 0.0) < least, Exclusion("quality", f"{least:g}")),
         (options.status == "ready" and candidate.held_as == "draft", DRAFT),
         (needs_change and not traits.growth, NO_CHANGE),
         (needs_validation and not traits.validated, NO_VALIDATION),
         (traits.unsure_redactions and not options.allow_unsure_redactions, UNSURE),
-        (not asked, Exclusion("verdict", VERDICT_LABELS[verdict])),
-        (candidate.read_as_unfit and not released, READ_AS_UNFIT),
     )
-    return next((reason for applies, reason in reasons if applies), None)
+    found = next((reason for applies, reason in reasons if applies), None)
+    found = found or _reason_by_verdict(candidate, options)
+    return found or (UNFIT if candidate.is_unfit and not released else None)
+
+
+def _reason_by_verdict(candidate: Candidate, options: TrainingOptions) -> Exclusion | None:
+    verdict = candidate.verdict
+    if candidate.held_as == "ready" and (verdict is None or not verdict.is_known):
+        return None  # its owner released it
+    if verdict is None:
+        if not options.unreviewed:
+            return NOT_REVIEWED
+        return Exclusion("signals", candidate.against) if candidate.against else None
+    if verdict.is_contradicted:
+        return CONTRADICTED
+    is_asked = verdict.verdict in (options.verdicts or VERDICT_LABELS)
+    return None if is_asked else Exclusion("verdict", verdict.label)
 
 
 def by_verdict(left_out: Iterable[SkippedSessions]) -> list[SkippedSessions]:
@@ -308,4 +330,5 @@ _BEST_FIRST: tuple[VerdictName, ...] = (
 
 
 def _preferred(candidate: Candidate) -> tuple[int, float]:
-    return _BEST_FIRST.index(candidate.verdict), -(candidate.quality or 0.0)
+    verdict = candidate.verdict.verdict if candidate.verdict is not None else "undetermined"
+    return _BEST_FIRST.index(verdict), -(candidate.quality or 0.0)

@@ -17,27 +17,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.evaluation import OFFLINE
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.outcomes.store import Success, places_in, success_labels
+from debrief.outcomes.store import Success, success_labels
 from debrief.redaction.gate import gate_digest
 from debrief.redaction.personal import holds_personal_data
-from debrief.rubrics.agreement_report import agreement_text
-from debrief.rubrics.calibrating import Calibrations, calibrations_in
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
-from debrief.scoring.order import OrderPlace
 from debrief.scoring.precedence import in_order
-from debrief.scoring.rules import verdict_of
-from debrief.scoring.verdict import VERDICT_LABELS
 from debrief.sessions.model import Session
-from debrief.signals.extract import extract_signals
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.fingerprint import eval_digest
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.training.cards import SetCounts, training_card
-from debrief.training.closed import until_closed
 from debrief.training.given import given_to
 from debrief.training.held import HELD, Decision, HeldToken, decisions, held_for, held_tokens
 from debrief.training.kinship import Kinship, read_kinship
@@ -53,7 +47,7 @@ from debrief.training.model import (
     training_path,
 )
 from debrief.training.options import TrainingOptions
-from debrief.training.samples import checked_line, sample_of, subagent_samples, weight_by_verdict
+from debrief.training.samples import checked_line, sample_of, subagent_samples
 from debrief.training.selection import (
     Candidate,
     Members,
@@ -61,8 +55,9 @@ from debrief.training.selection import (
     by_verdict,
     candidate_of,
     counted,
+    resolve_unreviewed,
     select,
-    verdict_by,
+    signal_against,
 )
 from debrief.training.windows import line_row, samples_of
 
@@ -72,6 +67,7 @@ _TABLES: dict[str, type[Any]] = {
     "rubric_evaluations": RubricEvaluation,
     "session_metadata": SessionMetadataRow,
     "session_scores": SessionScores,
+    SIGNALS: SessionSignals,
 }
 _ENCODER = msgspec.msgpack.Encoder()
 
@@ -83,14 +79,12 @@ class Material(Struct, frozen=True, kw_only=True):
     """SHA-256 of all of it, in hex."""
     metadata: SessionMetadataRow | None = None
     scores: SessionScores | None = None
-    """Those that speak for it, calibrated where labels suffice."""
-    raw_quality: float | None = None
-    """The overall quality as it was given, where that of ``scores`` is calibrated."""
+    """Of the review that counts; None where no review stands."""
+    signals: SessionSignals | None = None
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubric_evaluations: tuple[RubricEvaluation, ...] = ()
     snapshot: PromptSnapshotRow | None = None
     outcome: Success | None = None
-    place: OrderPlace | None = None
 
 
 class Materials(Struct, frozen=True, kw_only=True):
@@ -98,30 +92,21 @@ class Materials(Struct, frozen=True, kw_only=True):
 
     eval_fingerprint: str
     eval_digest: str
-    judged_by: set[str]
-    """Models that judged or scored."""
     by_session: dict[str, Material]
 
 
 def read_materials(
-    lake: Lake,
-    fingerprint: str,
-    members: Members,
-    outcomes: Mapping[str, Success],
-    places: Mapping[str, OrderPlace],
+    lake: Lake, fingerprint: str, members: Members, outcomes: Mapping[str, Success]
 ) -> Materials:
     """Read what the stages before filed of a pair's sessions.
 
-    Scores are those that speak for the session: by a model of the pair's judges, else by another
-    model, else by the offline rules. Rubric scores are of the evaluator that the pair's judges
-    belong to.
+    Of several reviews that by a model of the pair's judges counts, else another.
 
     Args:
         lake: where the tables are.
         fingerprint: the pair's fingerprints.
         members: its session ids by week.
         outcomes: which sessions succeeded, where a label says so.
-        places: in the order, of the sessions that have one.
     """
     eval_fingerprint = fingerprint.rpartition("-")[2]
     judges = list(lake.read(JUDGE_SETS, eval_fingerprint, Judge))
@@ -134,60 +119,38 @@ def read_materials(
             for row in lake.read(name, week, row_type, only=("session_id", ids)):
                 if name != "judge_evaluations" or row.eval_fingerprint == eval_fingerprint:
                     rows[row.session_id][name].append(row)
-    judgements = [row for filed in rows.values() for row in filed["judge_evaluations"]]
-    models = {row.model for row in judgements}
+    models = {row.model for filed in rows.values() for row in filed["judge_evaluations"]}
     for filed in rows.values():
-        filed["session_scores"] = in_order(filed["session_scores"], models)[:1]
-        filed["rubric_evaluations"] = [
-            row
-            for row in filed["rubric_evaluations"]
-            if (row.model == OFFLINE) == (OFFLINE in models)
-        ]
-    scores = [row for filed in rows.values() for row in filed["session_scores"]]
-    calibrations = calibrations_in(lake)
+        stands = (row for row in filed["session_scores"] if row.status == "ok")
+        filed["session_scores"] = in_order(stands, models)[:1]
     return Materials(
         eval_fingerprint=eval_fingerprint,
         eval_digest=digest,
-        judged_by={row.model for row in (*judgements, *scores)},
         by_session={
-            name: _material(digest, filed, outcomes.get(name), places.get(name), calibrations)
-            for name, filed in rows.items()
+            name: _material(digest, filed, outcomes.get(name)) for name, filed in rows.items()
         },
     )
 
 
-def _material(
-    eval_digest: str,
-    tables: dict[str, list[Any]],
-    outcome: Success | None,
-    place: OrderPlace | None,
-    calibrations: Calibrations,
-) -> Material:
+def _material(eval_digest: str, tables: dict[str, list[Any]], outcome: Success | None) -> Material:
+    signals: SessionSignals | None = next(iter(tables.pop(SIGNALS)), None)
+    seen = signals and (signals.work, signals.ending, signal_against(signals))
     filed = {name: sorted(rows, key=_ENCODER.encode) for name, rows in tables.items()}
-    raw: SessionScores | None = next(iter(filed["session_scores"]), None)
-    scores = calibrations.applied(raw) if raw is not None else None
-    is_calibrated = raw is not None and calibrations.of_quality(raw) is not None
-    judgements = {
-        row.judge: calibrations.applied_to_judgement(row) for row in filed["judge_evaluations"]
-    }
+    judgements = {row.judge: row for row in filed["judge_evaluations"]}
     rubrics = {(row.score_name, row.rubric_key): row for row in filed["rubric_evaluations"]}
     return Material(
-        digest=digest_of(
-            *(eval_digest, filed, outcome, place and (place.place, place.probability)),
-            *((scores, list(judgements.values())) if calibrations.by_measure else ()),
-        ),
+        digest=digest_of(eval_digest, filed, outcome, seen),
         metadata=next(reversed(filed["session_metadata"]), None),
-        scores=scores,
-        raw_quality=raw.overall_quality if raw is not None and is_calibrated else None,
+        scores=next(iter(filed["session_scores"]), None),
+        signals=signals,
         judgements=tuple(judgements.values()),
         rubric_evaluations=tuple(rubrics.values()),
         snapshot=next(reversed(filed["prompt_snapshots"]), None),
         outcome=outcome,
-        place=place,
     )
 
 
-LINE_FORMAT = "18"
+LINE_FORMAT = "19"
 """Raised when the same sessions give other lines: every training set is written again."""
 
 
@@ -224,7 +187,7 @@ def store_training_set(
     *,
     kinship: Kinship | None = None,
     outcomes: Mapping[str, Success] | None = None,
-    places: Mapping[str, OrderPlace] | None = None,
+    certificates: Mapping[str, str] = {},
     again: bool = False,
 ) -> StoredTrainingSet:
     """Bring one pair's training set and its card up to date; leave them alone when they are.
@@ -239,17 +202,16 @@ def store_training_set(
         options: what was chosen at launch.
         kinship: of the lake, where several sets are stored in a row; read when None.
         outcomes: of the lake, likewise.
-        places: of the lake, likewise.
+        certificates: by reviewer, how well it agrees with people, in a sentence.
         again: make every line again, though nothing that it depends on has changed.
     """
     kinship = kinship or read_kinship(lake)
     outcomes = success_labels(lake) if outcomes is None else outcomes
-    places = places_in(lake) if places is None else places
-    materials = read_materials(lake, fingerprint, members, outcomes, places)
-    agreement = agreement_text(lake, materials.judged_by)
+    options = resolve_unreviewed(lake, options)
+    materials = read_materials(lake, fingerprint, members, outcomes)
     partition, decided = f"{task}/{fingerprint}", decisions(lake)
     inputs = _inputs(
-        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+        materials, certificates, options, kinship, _decided_here(lake, partition, decided)
     )
     stored = None if again else _stored_set(lake, task, fingerprint, inputs)
     if stored is not None:
@@ -284,7 +246,7 @@ def store_training_set(
     considered, left_out = len(stretches) + len(selection.left_out), counted(selection.left_out)
     card = ""
     if rows:
-        card = training_card(task, fingerprint, options, considered, counts, left_out, agreement)
+        card = training_card(task, fingerprint, options, considered, counts, left_out, certificates)
         lake.write_bytes(card_name, card.encode())
     else:
         lake.remove(name)
@@ -294,7 +256,7 @@ def store_training_set(
     if waiting or lake.stamp(HELD, partition):
         lake.write(HELD, partition, waiting, HeldToken)
     inputs = _inputs(
-        materials, agreement, options, kinship, _decided_here(lake, partition, decided)
+        materials, certificates, options, kinship, _decided_here(lake, partition, decided)
     )
     of_set = TrainingSetRow(
         task=task,
@@ -303,6 +265,7 @@ def store_training_set(
         left_out=left_out,
         verdicts=options.verdicts,
         short=sum(row.count for row in by_verdict(left_out)),
+        unreviewed=len({row.session_id for row in counts.rows if not row.verdict}),
         lines_digest=content.hexdigest(),
         card_digest=hashlib.sha256(card.encode()).hexdigest(),
         gate=gate_digest(),
@@ -328,7 +291,7 @@ def candidates_in(materials: Materials, kinship: Kinship) -> list[Candidate]:
             made.rubric_evaluations,
             outcome=made.outcome,
             judgements=made.judgements,
-            place=made.place,
+            signals=made.signals,
         )
         for name, made in materials.by_session.items()
         if name in traits
@@ -343,15 +306,15 @@ def is_current(
     options: TrainingOptions,
     kinship: Kinship,
     outcomes: Mapping[str, Success],
-    places: Mapping[str, OrderPlace],
+    certificates: Mapping[str, str] = {},
 ) -> bool:
     """Return whether ``store_training_set`` would leave a pair's files alone."""
     if lake.stamp(INDEX, f"{task}/{fingerprint}") is None:
         return False
-    materials = read_materials(lake, fingerprint, members, outcomes, places)
-    agreement = agreement_text(lake, materials.judged_by)
+    materials = read_materials(lake, fingerprint, members, outcomes)
+    options = resolve_unreviewed(lake, options)
     decided = _decided_here(lake, f"{task}/{fingerprint}", decisions(lake))
-    inputs = _inputs(materials, agreement, options, kinship, decided)
+    inputs = _inputs(materials, certificates, options, kinship, decided)
     return _stored_set(lake, task, fingerprint, inputs) is not None
 
 
@@ -365,7 +328,7 @@ def _decided_here(
 
 def _inputs(
     materials: Materials,
-    agreement: str,
+    certificates: Mapping[str, str],
     options: TrainingOptions,
     kinship: Kinship,
     decided: list[tuple[str, Decision | None]],
@@ -375,7 +338,7 @@ def _inputs(
         LINE_FORMAT,
         gate_digest(),
         options.model_dump(mode="json"),
-        agreement,
+        sorted(certificates.items()),
         decided,
         [
             (name, name in traits and traits[name].session_digest, made.digest, kinship.of(name))
@@ -408,35 +371,23 @@ def make_lines(
         chosen = ids & selected.keys()
         for session in lake.read("raw_sessions", week, Session, only=("id", chosen)):
             material, candidate = materials.by_session[session.id], selected[session.id]
-            assert material.metadata is not None
-            assert material.scores is not None, "without either, no session is selected"
-            if candidate.is_cut:
-                closed = verdict_of(extract_signals(until_closed(session) or session)).verdict
-                if closed not in (options.verdicts or VERDICT_LABELS):
-                    selection.left_out[session.id] = Exclusion("verdict", VERDICT_LABELS[closed])
-                    continue
+            assert material.metadata is not None, "without it, no session is selected"
             given = given_to(session, material.snapshot, options.system_prompt)
             try:
                 sample = sample_of(
                     session,
                     metadata=material.metadata,
                     scores=material.scores,
-                    raw_quality=material.raw_quality,
+                    signals=material.signals,
                     judgements=material.judgements,
                     rubric_evaluations=material.rubric_evaluations,
                     snapshot=material.snapshot,
                     given=given,
                     outcome=material.outcome,
-                    place=material.place,
                     split=candidate.split,
                     status=candidate.status,
                     eval_fingerprint=materials.eval_fingerprint,
                     eval_digest=materials.eval_digest,
-                    sample_weight=weight_by_verdict(
-                        verdict_by(material.scores, material.outcome), material.place
-                    )
-                    if options.sample_weight == "verdict"
-                    else 1.0,
                 )
                 samples = (
                     samples_of(sample, options.max_tokens, given.reminder)

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from debrief.errors import InputError
-from debrief.evaluation import OFFLINE
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
@@ -35,10 +34,9 @@ def sample_folder(debrief_folder: Path, plan_id: str) -> Path:
 def is_judged_by_model(folder: Path) -> bool:
     """Return whether a model judged the sample in a folder, as far as its files can be read."""
     try:
-        results = load_training_sample(folder).sample.judge_results
+        return bool(load_training_sample(folder).sample.judge_results)
     except InputError:
         return False
-    return any((result.model_extra or {}).get("model") != OFFLINE for result in results)
 
 
 def create_training_data(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 NEEDS_A_MODEL = (
     "needs a language model: one plays the agent under each set of prompts, judges what it would "
-    "do, and rewrites them. The offline evaluator can do none of it"
+    "do, and rewrites them"
 )
 TEMPLATE = "candidate_judge"
 FORM = "trial-1"

@@ -13,17 +13,23 @@ from starlette.staticfiles import StaticFiles
 from debrief.errors import DebriefError, InputError
 from debrief.keys import is_week
 from debrief.lake import Lake
-from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.settings import Settings
-from debrief.training.decomposition import WeeklyMove
 from debrief.view import following, home, labels, prompts, session, training, troubles
 from debrief.view.columns import WIDE, verdict_columns
-from debrief.view.counting import figures_by, sides_of, verdicts_of
+from debrief.view.counting import figures_by, signals_read, verdicts_of
 from debrief.view.index import Index
-from debrief.view.query import SCORES, SORTS, check_known, choices_of, query_of, search
+from debrief.view.query import (
+    BY_QUALITY,
+    SORTS,
+    check_known,
+    choices_of,
+    query_of,
+    search,
+    to_look_at,
+)
 from debrief.view.templating import Page, PageContext
 from debrief.view.values import refused_by_form
-from debrief.weekly import MOVES, page_of, report_of
+from debrief.weekly import page_of, report_of
 
 if TYPE_CHECKING:
     from starlette.middleware.base import RequestResponseEndpoint
@@ -36,6 +42,8 @@ _POLICY = "; ".join(
         *(f"{kind} 'none'" for kind in ("base-uri", "frame-ancestors")),
     ]
 )
+_SHOWN = 10
+"""Sessions to look at of a week."""
 _HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -89,16 +97,16 @@ async def _with_headers(request: Request, call_next: RequestResponseEndpoint) ->
 
 @router.get("/sessions")
 def sessions(page: Page, request: Request) -> Response:
-    """Show the sessions of all weeks that the address asks for, those not done first."""
-    query = query_of(request.query_params)
-    check_known(page.index, query)
+    """Show the sessions of all weeks that the address asks for, those to look at first."""
+    query, certified = query_of(request.query_params), page.certified
+    check_known(page.index, query, certified)
     return page.render(
         "list.html",
         title="Sessions",
-        found=search(page.index, query),
+        found=search(page.index, query, certified),
         choices=choices_of(page.index),
-        sorts=SORTS,
-        scores=SCORES,
+        sorts={**SORTS, **(BY_QUALITY if certified else {})},
+        read=signals_read(page.index),
     )
 
 
@@ -110,7 +118,6 @@ def weeks(page: Page) -> Response:
         "weeks.html",
         title="Weeks",
         weeks=rows,
-        verdict_names=VERDICT_NAMES,
         drawn=verdict_columns(rows, WIDE),
     )
 
@@ -132,14 +139,8 @@ def week(page: Page, week: str) -> Response:
         row=rows[place],
         before=rows[place + 1] if place + 1 < len(rows) else None,
         after=rows[place - 1] if place else None,
-        move=_move(page.lake, week),
         report=text.partition("\n")[2],
         verdicts=verdicts_of(page.index, "week = ?", (week,)),
         figures=rows[place],
-        **sides_of(page.index, "week = ?", (week,)),
+        looked_at=to_look_at(page.index, "week = ?", (week,), _SHOWN),
     )
-
-
-def _move(lake: Lake, week: str) -> WeeklyMove | None:
-    """Return how a week's mean came about; None where there is nothing to compare it with."""
-    return next((move for move in lake.read(MOVES, "all", WeeklyMove) if move.week == week), None)

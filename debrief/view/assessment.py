@@ -1,8 +1,8 @@
-"""Scores, verdict, reasons and warnings of a session, prepared once for every output.
+"""Verdict, signals, review, reasons and warnings of a session, prepared once for every output.
 
-The verdict, what a model read, dimensions, judges and rubrics become reasons: a name, what is shown
-of the value, why, and the evidence. ``debrief score``, ``debrief show``, the session's page and the
-saved file lay them out, each in its own way, and add no words of their own.
+The verdict, signals, what a review says, dimensions, judges and rubrics become reasons: a name,
+what is shown of the value, why, and the evidence. ``debrief score``, ``debrief show``, the
+session's page and the saved file lay them out, each in its own way, and add no words of their own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.fencing import LOOK_FIRST
 from debrief.outcomes.store import Label
-from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
+from debrief.outcomes.verdicts import SCORES, verdicts_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.llm_review import (
@@ -32,38 +32,52 @@ from debrief.scoring.llm_review import (
 )
 from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_judgements, in_order
-from debrief.scoring.second_opinion import UNSURE_SHOWN
-from debrief.scoring.shown import mean_shown, parts_shown, reason_shown, value_shown
-from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName, basis_text
+from debrief.scoring.shown import parts_shown, reason_shown, value_shown
+from debrief.scoring.verdict import NOT_REVIEWED, SessionVerdict, VerdictName, basis_text
 from debrief.sessions.model import Evidence
+from debrief.signals.display import (
+    change_sentence,
+    check_sentence,
+    ending_sentence,
+    event_sentence,
+)
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import VERIFYING, CheckSignal, SessionSignals
 from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
 from debrief.troubles.session_troubles import SessionTrouble, session_troubles
+from debrief.view.wording import EVENT_LABELS, WORK_LABELS, objection_shown
 
 Group = Literal[
     "verdict",
+    "event",
+    "check",
+    "work",
     "other",
     "request",
     "claim",
     "incident",
-    "trouble",
+    "friction",
     "person",
     "again",
     "dimension",
     "judge",
     "rubric",
 ]
-"""``other``: the verdict of a scorer that does not speak for the session. ``trouble``: as a model
-read it. ``again``: what went wrong at least twice, found without a model."""
+"""``event``: a signal that a person would want to look at. ``work``: what was changed, and how it
+ends. ``other``: a verdict that does not count for the session. ``friction``: what cost the work,
+as a review says. ``again``: what went wrong at least twice, found without a model."""
+OF_SIGNALS: Final[Collection[Group]] = ("event", "check", "work")
+"""What rules see, which comes after the verdict."""
 OF_READING: Final[Collection[Group]] = (
     "other",
     "request",
     "claim",
     "incident",
-    "trouble",
+    "friction",
     "person",
     "again",
 )
-"""What comes between the verdict and the dimensions."""
+"""What comes between the signals and the dimensions."""
 Tone = Literal["good", "calm", "fair", "bad", "none", ""]
 _LEAST, _RANGE = 1, 4
 """Of a rubric's scale from 1 to 5: its lowest score, and how far it goes."""
@@ -82,7 +96,9 @@ _STATE_TONES: Mapping[RequestState, Tone] = {
     "done_unseen": "calm",
     "partial": "fair",
     "not": "bad",
+    "declined": "none",
     "withdrawn": "none",
+    "unclear": "none",
 }
 _CLAIM_TONES: Mapping[ClaimState, Tone] = {
     "supported": "good",
@@ -121,7 +137,7 @@ class ShownReason(Struct, frozen=True, kw_only=True):
     turn: int = 0
     """Of a request, the turn that asks for it; 0 where that is not known."""
     rule: str = ""
-    """Of a trouble, the line for a prompt file that would stop it."""
+    """Of a friction, the line for a prompt file that would stop it."""
     is_second: bool = False
     """Somebody else speaks for the session on this."""
     id: str = ""
@@ -138,8 +154,12 @@ class ShownFigure(Struct, frozen=True):
 class Assessment(Struct, frozen=True, kw_only=True):
     """All that was said of one session."""
 
+    verdict: SessionVerdict | None = None
+    """The one that counts; None where nobody gave one."""
+    signals: SessionSignals | None = None
+    """What rules see in it; None where nobody has looked."""
     scores: tuple[SessionScores, ...] = ()
-    """One for each scorer; the one that speaks for the session first."""
+    """One for each reviewer; the one that counts first."""
     judgements: tuple[JudgeEvaluation, ...] = ()
     rubrics: tuple[tuple[RubricEvaluation, str], ...] = ()
     """With the rubric's name."""
@@ -149,33 +169,37 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """What went wrong in it at least twice."""
     execution: Execution | None = None
     """What running its checks says; None where nobody ran them."""
-    calibrations: Calibrations = UNCALIBRATED
-    """That numbers are shown by, beside the raw ones."""
 
     @property
     def main(self) -> SessionScores | None:
-        """Return the scores that are shown first; None for a session that nobody scored."""
+        """Return the scores that are shown first; None for a session that nobody reviewed."""
         return next(iter(self.scores), None)
 
     @property
-    def verdict(self) -> SessionVerdict | None:
-        """Return whether what was asked was done; None where nobody looked."""
-        return next((row.verdict for row in self.scores if row.verdict is not None), None)
+    def verdict_label(self) -> str:
+        """Return the verdict in a few words; ``not reviewed`` where nobody gave one."""
+        return NOT_REVIEWED if self.verdict is None else self.verdict.label
 
     @property
     def verdict_tone(self) -> Tone:
         """Return how the verdict is coloured."""
-        return "" if self.verdict is None else VERDICT_TONES[self.verdict.verdict]
+        return "none" if self.verdict is None else VERDICT_TONES[self.verdict.verdict]
 
     @property
-    def reading(self) -> SessionReview | None:
-        """Return what the model that speaks for the session read in it; None where none did."""
+    def objection(self) -> str:
+        """Return what a signal says against the verdict; empty where its word stands."""
+        last_check = self.signals.last_check if self.signals is not None else None
+        return "" if self.verdict is None else objection_shown(self.verdict, last_check)
+
+    @property
+    def review(self) -> SessionReview | None:
+        """Return the review of the reviewer that counts; None where none reviewed it."""
         return None if self.main is None else self.main.review
 
     @property
-    def reading_shown(self) -> str:
-        """Return how sure the model is, and its two numbers; empty without a reading."""
-        read = self.reading
+    def review_shown(self) -> str:
+        """Return how sure the reviewer is, and its two numbers; empty without a review."""
+        read = self.review
         if read is None:
             return ""
         sure = [f"confidence {read.confidence}"] if read.confidence is not None else []
@@ -184,39 +208,22 @@ class Assessment(Struct, frozen=True, kw_only=True):
         return ", ".join([*sure, *found])
 
     @property
-    def mean_shown(self) -> str:
-        """Return the mean of the dimensions, marked where some have no value, with the calibrated
-        number before it where there is one; a dash and why where there is none."""
-        if self.main is None:
-            return "–"
-        known, raw = self.calibrations.of_quality(self.main), mean_shown(self.main)
-        if known is None or self.main.overall_quality is None:
-            return raw
-        worth = known.worth(self.main.overall_quality)
-        return f"{worth:.2f}, calibrated by {known.labelled} labels; raw {raw}"
-
-    @property
     def figures(self) -> tuple[ShownFigure, ...]:
         """Return the numbers that hold for the whole session, as far as they are known."""
-        row = self.main
-        if row is None or row.status != "ok":
-            return ()
-        lines = ("lasting lines per 1,000 tokens", "lasting lines per turn")
-        figures = (
-            ("agreement of the parts", row.chunk_agreement, ".2f"),
-            (lines[0], row.token_efficiency, ".1f"),
-            (lines[1], row.user_turn_efficiency, ".1f"),
-            ("cost of scoring, US dollars", row.cost_usd or None, ".4f"),
-        )
-        return (
-            ShownFigure("mean of the dimensions", f"{self.mean_shown}, scored by {row.model}"),
-            *(ShownFigure("parts", parts) for parts in [parts_shown(row)] if parts),
-            *(
-                ShownFigure(name, f"{value:{form}}")
-                for name, value, form in figures
-                if value is not None
-            ),
-        )
+        row, seen = self.main, self.signals
+        found: list[ShownFigure] = []
+        if seen is not None:
+            calls = counted(seen.calls, "call")
+            calls += f", {seen.failed_calls} of them failed" * bool(seen.failed_calls)
+            found = [ShownFigure("lines kept", f"{seen.lines_kept:,}"), ShownFigure("calls", calls)]
+        if row is not None and row.status == "ok":
+            known = (
+                ("parts", parts_shown(row)),
+                ("agreement of the parts", _two_digits(row.chunk_agreement)),
+                ("cost of the review", f"${row.cost_usd:.4f}" if row.cost_usd else ""),
+            )
+            found += [ShownFigure(name, shown) for name, shown in known if shown]
+        return tuple(found)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -230,18 +237,11 @@ class Assessment(Struct, frozen=True, kw_only=True):
         found = [LOOK_FIRST] if any(flags) else []
         if row is not None:
             found += [_UNCERTAIN] if row.uncertain else []
-            found += [f"No second opinion: {row.second_failure}"] if row.second_failure else []
         return tuple(found)
 
-    @property
-    def first_opinion(self) -> str:
-        """Return who scored the session before the one who speaks for it, and why that was not
-        enough; empty where nobody did."""
-        first = None if self.main is None else self.main.first_opinion
-        if first is None:
-            return ""
-        verdict = f"; its verdict: {VERDICT_LABELS[first.verdict]}" if first.verdict else ""
-        return f"{first.model} read it first and was unsure: {UNSURE_SHOWN[first.reason]}{verdict}"
+
+def _two_digits(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def read_assessment(
@@ -256,7 +256,7 @@ def read_assessment(
         labels: what is known of it from outside, in words.
     """
     only = ("session_id", {session_id})
-    scores = lake.read("session_scores", week, SessionScores, only)
+    scores = lake.read(SCORES, week, SessionScores, only)
     judgements = lake.read("judge_evaluations", week, JudgeEvaluation, only)
     held = list(lake.read(EVALUATIONS, week, RubricEvaluation, only))
     names = {
@@ -265,6 +265,8 @@ def read_assessment(
         for rubric in lake.read(RUBRICS, name, Rubric)
     }
     return Assessment(
+        verdict=verdicts_in(lake, [week]).get(session_id),
+        signals=next(lake.read(SIGNALS, week, SessionSignals, only), None),
         scores=tuple(in_order(scores)),
         judgements=tuple(sorted(in_order(judgements), key=lambda row: row.judge)),
         rubrics=tuple(
@@ -273,7 +275,6 @@ def read_assessment(
         labels=tuple(labels),
         troubles=tuple(session_troubles(lake.read(EVENTS, week, TroubleEvent, only))),
         execution=execution_of(lake, week, session_id),
-        calibrations=calibrations_in(lake),
     )
 
 
@@ -298,22 +299,20 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
     heard = list(effective_judgements(assessment.judgements))
     found = [
         *(_of_verdict(verdict) for verdict in [assessment.verdict] if verdict is not None),
+        *(_of_signals(assessment.signals) if assessment.signals is not None else ()),
         *_of_others(assessment),
-        *(_of_reading(assessment.review) if assessment.review is not None else ()),
+        *(_of_review(assessment.review) if assessment.review is not None else ()),
         *map(_of_trouble, assessment.troubles),
         *(
             replace(reason, is_second=row is not assessment.main)
             for row in assessment.scores
-            for reason in _of_scores(row, assessment.calibrations.applied(row))
+            for reason in _of_scores(row)
         ),
         *(
-            replace(
-                _of_judge(row, assessment.calibrations.applied_to_judgement(row)),
-                is_second=all(row is not evaluation for evaluation in heard),
-            )
+            replace(_of_judge(row), is_second=all(row is not evaluation for evaluation in heard))
             for row in assessment.judgements
         ),
-        *(_of_rubric(row, name) for row, name in assessment.rubrics if row.status != "no_occasion"),
+        *(_of_rubric(row, name) for row, name in assessment.rubrics),
     ]
     return tuple(replace(reason, id=f"reason-{n}") for n, reason in enumerate(found, 1))
 
@@ -328,23 +327,62 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
     )
 
 
+def _of_signals(signals: SessionSignals) -> Iterator[ShownReason]:
+    for event in signals.events:
+        yield ShownReason(
+            group="event",
+            name=EVENT_LABELS[event.kind],
+            shown=counted(event.count, "time") if event.count > 1 else "",
+            tone="fair",
+            text=event_sentence(event),
+            evidence=event.evidence,
+        )
+    for check in signals.checks:
+        yield ShownReason(
+            group="check",
+            name=check.tool + (f" in {check.target}" if check.target else ""),
+            shown=_outcome_shown(check),
+            tone=_outcome_tone(check),
+            text=check_sentence(check),
+            evidence=(check.evidence,),
+        )
+    yield ShownReason(
+        group="work",
+        name=WORK_LABELS[signals.work],
+        text=change_sentence(signals.change),
+        evidence=signals.change.commits,
+    )
+    yield ShownReason(
+        group="work",
+        name="end",
+        text=ending_sentence(signals),
+        evidence=(signals.end,) if signals.end is not None else (),
+    )
+
+
+def _outcome_shown(check: CheckSignal) -> str:
+    return "outcome unknown" if check.passed is None else "passed" if check.passed else "failed"
+
+
+def _outcome_tone(check: CheckSignal) -> Tone:
+    """Return how a check is coloured: only one that shows that work holds is green."""
+    if check.passed is None or (check.passed and not check.covers_change):
+        return "none"
+    if not check.passed:
+        return "bad"
+    return "good" if check.worth in VERIFYING else "calm"
+
+
 def _of_others(assessment: Assessment) -> Iterator[ShownReason]:
-    """Yield each verdict beside the one that counts: what other models and the rules say, and,
-    where an outcome decided, what the model read."""
+    """Yield the verdict of each review that does not count: a person's or an outcome's does, or
+    that of another model."""
     for row in assessment.scores:
         said = row.verdict
-        if row.review is not None and (said is None or said.basis != "model"):
-            said = SessionVerdict(
-                verdict=row.review.verdict,
-                basis="model",
-                source=row.model,
-                evidence=row.review.proofs,
-            )
-        if said is not None and said.basis != "outcome" and said != assessment.verdict:
+        if said is not None and said != assessment.verdict:
             yield ShownReason(
                 group="other",
-                name=f"verdict by {row.model}",
-                shown=said.shown,
+                name=f"review by {row.model}",
+                shown=said.label,
                 tone=VERDICT_TONES[said.verdict],
                 text=basis_text(said),
                 by=row.model,
@@ -352,8 +390,8 @@ def _of_others(assessment: Assessment) -> Iterator[ShownReason]:
             )
 
 
-def _of_reading(reading: SessionReview) -> Iterator[ShownReason]:
-    for number, request in enumerate(reading.requests, 1):
+def _of_review(review: SessionReview) -> Iterator[ShownReason]:
+    for number, request in enumerate(review.requests, 1):
         yield ShownReason(
             group="request",
             name=f"request {number}",
@@ -363,7 +401,7 @@ def _of_reading(reading: SessionReview) -> Iterator[ShownReason]:
             turn=request.turn,
             evidence=tuple(filter(None, [request.proof])),
         )
-    for claim in reading.claims:
+    for claim in review.claims:
         yield ShownReason(
             group="claim",
             name="claim",
@@ -372,19 +410,24 @@ def _of_reading(reading: SessionReview) -> Iterator[ShownReason]:
             text=f"“{claim.quote}”" if claim.quote else "",
             evidence=(claim.place, *filter(None, [claim.proof])),
         )
-    for incident in reading.incidents:
+    for incident in review.incidents:
         yield ShownReason(
-            group="incident", name="incident", text=incident.what, evidence=(incident.place,)
+            group="incident",
+            name="incident",
+            shown="harm" if incident.harm else "",
+            tone="bad",
+            text=incident.what,
+            evidence=(incident.place,),
         )
-    for trouble in reading.troubles:
+    for friction in review.frictions:
         yield ShownReason(
-            group="trouble",
-            name=trouble.kind.replace("_", " "),
-            text=trouble.what,
-            rule=trouble.rule,
-            evidence=(trouble.place,),
+            group="friction",
+            name=friction.kind.replace("_", " "),
+            text=friction.what,
+            rule=friction.rule,
+            evidence=(friction.place,),
         )
-    for words in reading.person:
+    for words in review.person:
         shown, tone = _ATTITUDES[words.says]
         yield ShownReason(
             group="person",
@@ -410,42 +453,33 @@ def _of_trouble(trouble: SessionTrouble) -> ShownReason:
     )
 
 
-def _of_scores(row: SessionScores, calibrated: SessionScores) -> Iterator[ShownReason]:
-    for verdict, worth in zip(row.dimension_scores, calibrated.verdicts, strict=True):
-        shown = value_shown(verdict)
-        shown = f"{shown} ± {verdict.spread:.2f}" if verdict.spread is not None else shown
+def _of_scores(row: SessionScores) -> Iterator[ShownReason]:
+    for score in row.dimension_scores:
         yield ShownReason(
             group="dimension",
-            name=verdict.dimension.replace("_", " "),
-            value=worth.value,
-            shown=_beside_raw(worth.value, verdict.value, shown),
-            weight=BY_NAME[verdict.dimension].weight,
-            text=reason_shown(verdict),
+            name=score.dimension.replace("_", " "),
+            value=score.value,
+            shown=value_shown(score),
+            weight=BY_NAME[score.dimension].weight,
+            text=reason_shown(score),
             by=row.model,
-            evidence=verdict.evidence,
+            evidence=score.evidence,
         )
 
 
-def _beside_raw(calibrated: float | None, raw: float | None, shown: str) -> str:
-    """Return a calibrated number with the raw one, where they differ."""
-    return shown if calibrated is None or calibrated == raw else f"{calibrated:.2f} (raw {shown})"
-
-
-def _of_judge(row: JudgeEvaluation, calibrated: JudgeEvaluation) -> ShownReason:
+def _of_judge(row: JudgeEvaluation) -> ShownReason:
     nothing = "failed" if row.status == "failed" else _NOT_JUDGED
-    shown = nothing if row.score is None else f"{row.score:.2f}"
     text = row.feedback
     if row.score is None and row.status != "failed":
         text = _NOT_ASKED if row.status == "no_change" else row.feedback or _UNSEEN
-    shown = f"{shown} ± {row.spread:.2f}" if row.spread is not None else shown
     return ShownReason(
         group="judge",
         name=row.judge,
-        value=calibrated.score,
-        shown=_beside_raw(calibrated.score, row.score, shown),
+        value=row.score,
+        shown=nothing if row.score is None else f"{row.score:.2f}",
         weight=row.weight,
         text=text,
-        by=row.answered_by or row.model,
+        by=row.model,
         evidence=row.evidence,
         failure=row.failure,
     )

@@ -17,7 +17,7 @@ _HEIGHT, _WIDEST, _GAP = 96, 40, 2
 _MOST = 26
 """Weeks of a drawing."""
 _STACKED: tuple[VerdictName, ...] = (*reversed(WORST_FIRST[:-1]), WORST_FIRST[-1])
-"""From the basis up."""
+"""From the bottom up."""
 
 
 class Piece(Struct, frozen=True):
@@ -55,14 +55,18 @@ class Columns(Struct, frozen=True, kw_only=True):
 
 
 def verdict_columns(weeks: Sequence[Mapping[str, Any]], width: int) -> Columns:
-    """Draw the verdicts of the last weeks.
+    """Draw the sessions of the last weeks by verdict, those without one on top.
 
     Args:
         weeks: their figures, the newest first.
         width: pixels of the drawing's box.
     """
     parts = [
-        [(VERDICT_TONES[name], float(row[name] or 0)) for name in _STACKED] for row in _drawn(weeks)
+        [
+            *((VERDICT_TONES[name], float(row[name] or 0)) for name in _STACKED),
+            ("", float(row["sessions"] - row["with_verdict"])),
+        ]
+        for row in _drawn(weeks)
     ]
     return _columns(_drawn(weeks), [row["sessions"] for row in _drawn(weeks)], parts, width, "")
 
@@ -105,7 +109,7 @@ def _columns(
             height = round(_HEIGHT * amount / most, 1)
             top = round(top - height, 1)
             if height:
-                pieces.append(Piece(tone or "none", top, height))
+                pieces.append(Piece(tone or "unknown", top, height))
         whole = not sort and not filters
         path = sessions_path(week=row["week"], sort=sort, **filters)
         columns.append(

@@ -1,23 +1,52 @@
-"""Count sessions by verdict, week, tool or repository, with their tokens and cost."""
+"""Count sessions by who gave a verdict, by verdict, week, tool or repository, with their cost."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from debrief.scoring.order import LOOK_FIRST
+from msgspec import Struct
+
 from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.summary import CountedVerdicts, counted_verdicts
 from debrief.view.index import Index
 
-_SHOWN = 5
-"""How many sessions a page shows of each kind."""
 _FIGURES = (
-    "SELECT count(*) AS sessions, sum(failed != '') AS failed, avg(quality) AS quality, "
-    "count(quality) AS qualities, avg(judges) AS judges, sum(tokens) AS tokens, "
+    "SELECT count(*) AS sessions, sum(failed != '') AS failed, sum(tokens) AS tokens, "
     "sum(spent_usd) AS spent_usd, sum(spent_usd IS NULL) AS unpriced, "
-    "sum(lines_added + lines_removed) AS lines, "
+    "sum(lines_added + lines_removed) AS lines, sum(event != '') AS events, "
+    "sum(verdict != '') AS with_verdict, "
     + ", ".join(f"sum(verdict = '{name}') AS {name}" for name in VERDICT_NAMES)
 )
+
+
+class SignalsRead(Struct, frozen=True, kw_only=True):
+    """How far signals are read: what pages say of sessions is known for these alone."""
+
+    sessions: int
+    done: int
+    """Sessions whose signals are read."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Return whether signals of some sessions are still to be read."""
+        return self.done < self.sessions
+
+
+def signals_read(index: Index) -> SignalsRead:
+    """Return how far the signals of the lake's sessions are read."""
+    row = index.select("SELECT count(*), ifnull(sum(work != ''), 0) FROM sessions")[0]
+    return SignalsRead(sessions=row[0], done=row[1])
+
+
+def verdicts_of(index: Index, where: str = "true", values: tuple[str, ...] = ()) -> CountedVerdicts:
+    """Count the verdicts of the sessions for which an SQL expression is true."""
+    rows = index.select(
+        "SELECT verdict, basis, reviewer, count(*) FROM sessions "
+        f"WHERE {where} GROUP BY verdict, basis, reviewer",
+        values,
+    )
+    sessions = sum(row[3] for row in rows)
+    return counted_verdicts(sessions, (tuple(row) for row in rows if row[0]))
 
 
 def figures_of(index: Index, where: str = "true", values: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -38,27 +67,3 @@ def figures_by(
         values,
     )
     return [dict(row) for row in found]
-
-
-def verdicts_of(index: Index, where: str, values: tuple[str, ...]) -> CountedVerdicts:
-    """Count the verdicts of the sessions for which an SQL expression is true."""
-    rows = index.select(
-        f"SELECT verdict, basis, count(*) FROM sessions WHERE {where} GROUP BY verdict, basis",
-        values,
-    )
-    sessions = sum(row[2] for row in rows)
-    return counted_verdicts(sessions, [tuple(row) for row in rows if row[0]])
-
-
-def sides_of(index: Index, where: str, values: tuple[str, ...]) -> dict[str, Any]:
-    """Return the sessions to look at first and the best, of those that an expression is true for.
-
-    Where none has a place in the order, those that are not done, or partly, take the first side.
-    """
-    ordered = bool(index.select(f"SELECT 1 FROM sessions WHERE {where} AND place >= 0", values))
-    short = "verdict IN ('failed', 'partial')", "verdict = 'partial', started DESC"
-    chosen, order = (f"place < {LOOK_FIRST}", "place, started DESC") if ordered else short
-    first = index.sessions(f"{where} AND {chosen}", values, order, _SHOWN)
-    good = f"{where} AND verdict = 'complete_verified' AND ifnull(place, 1) >= {LOOK_FIRST}"
-    best = index.sessions(good, values, "place IS NULL, place DESC, started DESC", _SHOWN)
-    return {"is_ordered": ordered, "first": first, "best": best}

@@ -24,23 +24,25 @@ from debrief.files import locked, make_private
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.session_cost import Prices
-from debrief.outcomes.store import LABELS, own_table
-from debrief.rubrics.calibrating import Calibrations, calibrations_in
+from debrief.outcomes.store import LABELS
+from debrief.outcomes.verdicts import SCORES
 from debrief.sessions.store import only_one
+from debrief.signals.schema import TABLE as SIGNALS
 from debrief.troubles.model import EVENTS, TROUBLES
 from debrief.view.indexed import (
+    DECIDED,
     MADE_LATER,
-    PLACED,
     SessionRow,
     TroubleHead,
+    decided_by_labels,
     events_of_week,
     labels_of,
-    placed,
+    session_events_of_week,
     texts_of_week,
     week_rows,
 )
 
-FORMAT = 5
+FORMAT = 6
 """Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
@@ -50,8 +52,8 @@ none; then it shows what there is."""
 _STEP = 0.05
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes the file."""
-_TABLE, _CALIBRATED, _PRICED = "table of the order", "calibrations", "prices"
-TEXTS, ROWS = "raw_sessions", ("session_metadata", "session_scores", "judge_evaluations")
+_PRICED = "prices"
+TEXTS, ROWS = "raw_sessions", ("session_metadata", SIGNALS, SCORES, "judge_evaluations")
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
 _SCHEMA = f"""
@@ -63,6 +65,9 @@ _SCHEMA = f"""
     CREATE INDEX sessions_by_start ON sessions (started);
     CREATE TABLE labels (session_id, name, value, source, rater, said);
     CREATE INDEX labels_by_session ON labels (session_id);
+    CREATE TABLE decided (session_id PRIMARY KEY, verdict, basis, reviewer);
+    CREATE TABLE session_events (session_id, week, kind, count);
+    CREATE INDEX session_events_by_kind ON session_events (kind, session_id);
     CREATE TABLE events (trouble, session_id, week, at, kind, tokens, cached, cost_usd, minutes);
     CREATE INDEX events_by_trouble ON events (trouble);
     CREATE INDEX events_by_session ON events (session_id);
@@ -72,6 +77,20 @@ _SCHEMA = f"""
         prompts, answers, actions, tokenize = 'porter unicode61'
     );
 """
+_WITH_LABELS = f"""
+    UPDATE sessions SET
+        labels = ifnull((SELECT group_concat(said, ' · ') FROM (
+            SELECT DISTINCT said FROM labels WHERE session_id = sessions.id ORDER BY said)), ''),
+        ({", ".join(DECIDED)}) = (
+            SELECT
+                ifnull(decided.verdict, review_verdict),
+                ifnull(decided.basis, iif(reviewed_by = '', '', 'review')),
+                ifnull(decided.reviewer, reviewed_by),
+                iif(decided.verdict IS NULL, review_reason, ''),
+                iif(decided.verdict IS NULL, review_turn, NULL)
+            FROM (SELECT 1) LEFT JOIN decided ON session_id = sessions.id)
+"""
+"""Has a session show what people said of it; where nobody decided, its review's verdict counts."""
 _VERSION = crc32(f"{FORMAT} {_SCHEMA}".encode()) & 0x7FFF_FFFF
 """In the file: one with other tables or columns is made anew."""
 
@@ -226,39 +245,19 @@ class Index:
     def _refresh(self) -> None:
         tables = (TEXTS, *ROWS, LABELS, EVENTS, TROUBLES)
         now = {name: self._lake.versions(name) for name in tables}
-        table = own_table(self._lake)
-        now[_TABLE] = {} if table is None else {"": digest_of(table)}
-        calibrations = calibrations_in(self._lake)
-        now[_CALIBRATED] = {"": calibrations.digest} if calibrations.digest else {}
         now[_PRICED] = {"": _digest_of_file(self._prices)}
         known: dict[str, dict[str, str]] = {name: {} for name in now}
         for name, week, version in self.select("SELECT table_name, week, version FROM versions"):
             known[name][week] = version
-        is_recalibrated = now[_CALIBRATED] != known[_CALIBRATED]
         is_repriced = now[_PRICED] != known[_PRICED]
         stale = [
             week
             for week in sorted({*now[TEXTS], *known[TEXTS]}, reverse=True)
-            if is_recalibrated
-            or is_repriced
+            if is_repriced
             or any(now[name].get(week) != known[name].get(week) for name in (TEXTS, *ROWS))
         ]
-        problems = self._read_changed(TROUBLES, now, known)
-        for number, week in enumerate(stale):
-            self.progress = Progress(number, len(stale), tuple(problems))
-            try:
-                with self._writing() as database:
-                    is_new = is_repriced or now[TEXTS].get(week) != known[TEXTS].get(week)
-                    self._read_week(database, week, calibrations, with_texts=is_new)
-                    _note(database, week, {name: now[name].get(week) for name in (TEXTS, *ROWS)})
-                self.changes += 1
-            except DebriefError as error:
-                problems.append(str(error))
-            problems += self._read_changed(EVENTS, now, known, [week])
-        problems += self._read_changed(EVENTS, now, known)
-        if (is_recalibrated or is_repriced) and not problems:
-            with self._writing() as database:
-                _note(database, "", {name: now[name].get("") for name in (_CALIBRATED, _PRICED)})
+        problems: list[str] = []
+        self.progress = Progress(0, len(stale))
         if stale or now[LABELS] != known[LABELS]:
             try:
                 with self._writing() as database:
@@ -267,13 +266,22 @@ class Index:
                         _note(database, source, {LABELS: now[LABELS].get(source)})
             except DebriefError as error:
                 problems.append(str(error))
-        if stale or now[_TABLE] != known[_TABLE]:
+        problems += self._read_changed(TROUBLES, now, known)
+        for number, week in enumerate(stale):
+            self.progress = Progress(number, len(stale), tuple(problems))
             try:
                 with self._writing() as database:
-                    self._read_places(database)
-                    _note(database, "", {_TABLE: now[_TABLE].get("")})
+                    is_new = is_repriced or now[TEXTS].get(week) != known[TEXTS].get(week)
+                    self._read_week(database, week, with_texts=is_new)
+                    _note(database, week, {name: now[name].get(week) for name in (TEXTS, *ROWS)})
+                self.changes += 1
             except DebriefError as error:
                 problems.append(str(error))
+            problems += self._read_changed(EVENTS, now, known, [week])
+        problems += self._read_changed(EVENTS, now, known)
+        if is_repriced and not problems:
+            with self._writing() as database:
+                _note(database, "", {_PRICED: now[_PRICED].get("")})
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
 
     def _read_changed(
@@ -314,16 +322,9 @@ class Index:
             [(row.id, place, row.repository, row.kind) for place, row in enumerate(rows)],
         )
 
-    def _read_week(
-        self,
-        database: sqlite3.Connection,
-        week: str,
-        calibrations: Calibrations,
-        *,
-        with_texts: bool,
-    ) -> None:
+    def _read_week(self, database: sqlite3.Connection, week: str, *, with_texts: bool) -> None:
         """Replace a week's rows; its words only where the sessions themselves changed."""
-        rows = week_rows(self._lake, week, calibrations)
+        rows = week_rows(self._lake, week)
         if with_texts:
             old = "SELECT number FROM sessions WHERE week = ?"
             database.execute(f"DELETE FROM texts WHERE rowid IN ({old})", (week,))
@@ -351,27 +352,20 @@ class Index:
             database.execute(
                 f"UPDATE sessions SET {assigned} WHERE id = ?", (*columns.values(), session_id)
             )
+        database.execute("DELETE FROM session_events WHERE week = ?", (week,))
+        happened = session_events_of_week(self._lake, week)
+        database.executemany("INSERT INTO session_events VALUES (?, ?, ?, ?)", happened)
+        database.execute(f"{_WITH_LABELS} WHERE week = ?", (week,))
 
     def _read_labels(self, database: sqlite3.Connection) -> None:
+        """Read what people said, and the verdicts that they and outcomes give."""
         database.execute("DELETE FROM labels")
-        database.execute("UPDATE sessions SET outcome = '', outcome_source = '', labels = ''")
-        labels, outcomes = labels_of(self._lake)
+        labels = labels_of(self._lake)
         database.executemany("INSERT INTO labels VALUES (?, ?, ?, ?, ?, ?)", labels)
-        database.executemany(
-            "UPDATE sessions SET outcome = ?, outcome_source = ? WHERE id = ?", outcomes
-        )
-        database.execute(
-            "UPDATE sessions SET labels = (SELECT group_concat(said, ' · ') FROM "
-            "(SELECT DISTINCT said FROM labels WHERE session_id = sessions.id ORDER BY said)) "
-            "WHERE id IN (SELECT session_id FROM labels)"
-        )
-
-    def _read_places(self, database: sqlite3.Connection) -> None:
-        """Place every session anew: where one stands depends on those it is compared with."""
-        places = placed(self._lake)
-        database.execute("UPDATE sessions SET place = NULL, place_reason = '', probability = NULL")
-        assigned = ", ".join(f"{name} = ?" for name in PLACED)
-        database.executemany(f"UPDATE sessions SET {assigned} WHERE id = ?", places)
+        database.execute("DELETE FROM decided")
+        decided = decided_by_labels(self._lake)
+        database.executemany("INSERT INTO decided VALUES (?, ?, ?, ?)", decided)
+        database.execute(_WITH_LABELS)
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
 
-from debrief.judging.evaluation import weighted_average
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import shorten
 from debrief.models.session_cost import Prices, messages_cost
 from debrief.models.usage import total_cost
-from debrief.outcomes.giving import worth_of
 from debrief.outcomes.store import (
-    DECIDING,
     PEOPLE,
     SUCCESS,
     YES,
@@ -27,39 +24,41 @@ from debrief.outcomes.store import (
     Roll,
     all_labels,
     labelled_sessions,
-    places_in,
-    success_labels,
     success_of,
 )
-from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations
-from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.llm_review import STATES_SHOWN
+from debrief.outcomes.verdicts import SCORES, verdicts_in
+from debrief.scoring.llm_review import STATES_SHOWN, SessionReview
 from debrief.scoring.model import SessionScores
-from debrief.scoring.precedence import effective_judgements, in_order
-from debrief.scoring.verdict import basis_with_turns
-from debrief.sessions.model import Message, SessionHead, Subagent, Turn, Usage
+from debrief.scoring.precedence import in_order
+from debrief.scoring.verdict import SessionVerdict, basis_with_turns
+from debrief.sessions.model import Evidence, Message, SessionHead, Subagent, Turn, Usage
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.sessions.titles import title_of
+from debrief.signals.display import check_sentence, event_sentence
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import EventKind, SessionSignals
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.summary import look_first_reason
 from debrief.troubles.model import EVENTS, TroubleKind, trouble_id
+from debrief.view.wording import objection_shown
 
 _TITLE, _REASON = 160, 240
 """Characters of a list's cells."""
+_FEW_CALLS = 2
+"""Calls from which on a session without words did something."""
 _LONGEST_VALUE, _LONGEST_TEXT = 2_000, 60_000
 """Characters that are searched of one argument of a call, and of all prompts, answers or calls of
 a session."""
 
 
 class SessionRow(Struct, frozen=True, kw_only=True):
-    """One session, as lists show it. The six dimensions and all scores run from 0 to 1."""
+    """One session, as lists show it."""
 
     id: str
     week: str
     started: datetime
     seconds: float
     title: str
-    """Its own, else its first request that says something; one line."""
+    """Its own, else the longest of its first requests; one line."""
     task: str
     tool: str
     model: str
@@ -78,69 +77,67 @@ class SessionRow(Struct, frozen=True, kw_only=True):
     spent_usd: float | None = None
     """What its model's calls cost by list prices, subagents included; None when a price is not
     known, or the transcript counts no tokens."""
+    is_stub: bool = False
+    """It has no request, no answer and fewer than two calls."""
+    work: str = ""
+    """What was worked on; empty where its signals are not read yet."""
+    event: str = ""
+    """What a person would want to look at first, by kind; empty where there is nothing."""
+    urgency: int | None = None
+    """Of that kind, from 0, the most urgent; None where there is nothing."""
+    event_count: int = 0
+    """How often it happened."""
+    event_shown: str = ""
+    """The same as a clause, with its turns."""
+    event_turn: int | None = None
+    check_shown: str = ""
+    """The check that counts, as a clause; empty where none ran that covers the change."""
+    check_turn: int | None = None
+    reviewed_by: str = ""
+    """The model whose review counts; empty where none reviewed it."""
     quality: float | None = None
-    """Overall, calibrated where labels suffice; None where nothing could be scored."""
-    raw_quality: float | None = None
-    """As it was given, where ``quality`` is calibrated; else None."""
-    task_completion: float | None = None
-    execution_quality: float | None = None
-    tool_mastery: float | None = None
-    resource_efficiency: float | None = None
-    security_compliance: float | None = None
-    user_satisfaction: float | None = None
-    judges: float | None = None
-    """Mean of the judges' scores, weighted."""
-    scored_by: str = ""
-    """Whose verdict and numbers these are: a model's name, or ``offline``."""
+    """Of that review, from 0 to 1; None where it says nothing."""
+    review_verdict: str = ""
+    """Of that review, as far as signals let it stand."""
+    review_reason: str = ""
+    """What the review rests on, or what it says is open, as a sentence with its turns."""
+    review_turn: int | None = None
     verdict: str = ""
-    """Whether what was asked was done; empty where nobody has looked."""
+    """The one that counts: a person's, an outcome's, else the review's; empty without any."""
     basis: str = ""
-    """What the verdict rests on."""
+    """Who gave it, by kind."""
+    reviewer: str = ""
+    """Who gave it: a person, an outcome's source, or a model."""
     reason: str = ""
-    """The same as a sentence, with the turns that show it."""
+    """What it rests on, of a review."""
     reason_turn: int | None = None
     """The first turn that shows it."""
-    place: float | None = None
-    """In the order, from 0, to be looked at first, to 1; None where it cannot be compared."""
-    place_reason: str = ""
-    """The facts that moved it there, of one to be looked at first."""
-    probability: float | None = None
-    """That it did what was asked; only after labels."""
     uncertain: bool = False
     suspected: bool = False
     """It holds words that look made for a judge."""
     failed: str = ""
-    """Why it could not be scored or judged; empty when it could."""
+    """Why it could not be reviewed or judged; empty when it could, or nobody tried."""
     cost_usd: float | None = None
-    """Of scoring and judging it; None when a price was not known."""
-    worth: float = 0.0
-    """How much a label of it would teach."""
-    worth_why: str = ""
-    outcome: str = ""
-    """``yes`` or ``no``, from what became of its work."""
-    outcome_source: str = ""
+    """Of reviewing and judging it; None when a price was not known."""
     labels: str = ""
     """What people said of it, in words."""
 
-    @property
-    def known_dimensions(self) -> int:
-        """Return how many of the six dimensions have a value."""
-        return sum(getattr(self, name) is not None for name in BY_NAME)
-
 
 _MADE_LATER = (
-    *(*BY_NAME, "quality", "raw_quality", "judges", "scored_by", "cost_usd", "fingerprint"),
-    *("verdict", "basis", "reason", "reason_turn", "uncertain", "suspected", "failed"),
-    *("worth", "worth_why"),
+    *("fingerprint", "work", "event", "urgency", "event_count", "event_shown", "event_turn"),
+    *("check_shown", "check_turn", "reviewed_by", "quality"),
+    *("review_verdict", "review_reason", "review_turn"),
+    *("uncertain", "suspected", "failed", "cost_usd"),
 )
 MADE_LATER: dict[str, Any] = {
     field.name: field.default
     for field in msgspec.structs.fields(SessionRow)
     if field.name in _MADE_LATER
 }
-"""The columns that other tables give, with what they are where these have no row."""
-PLACED = ("place", "place_reason", "probability")
-"""The columns that all sessions together give."""
+"""The columns that other tables of a week give, with what they are where these have no row."""
+DECIDED = ("verdict", "basis", "reviewer", "reason", "reason_turn")
+"""The columns that labels give, and reviews where there is no label."""
+_URGENCY: dict[EventKind, int] = {kind: place for place, kind in enumerate(get_args(EventKind))}
 
 
 class _Stored(SessionHead, frozen=True, kw_only=True):
@@ -169,6 +166,8 @@ def texts_of_week(
             if turn.origin == "inherited"
             for message in turn.messages
         }
+        said = [*prompts, *(deed.text for turn in session.turns for deed in turn.interventions)]
+        is_silent = not any(text.strip() for text in (*said, *(m.text for m in messages)))
         row = SessionRow(
             id=session.id,
             week=week_of(session.started),
@@ -186,8 +185,8 @@ def texts_of_week(
             lines_added=session.lines_added,
             lines_removed=session.lines_removed,
             spent_usd=messages_cost((m for m in messages if m.id not in inherited), prices),
+            is_stub=is_silent and sum(len(message.calls) for message in messages) < _FEW_CALLS,
         )
-        said = [*prompts, *(deed.text for turn in session.turns for deed in turn.interventions)]
         answers = (message.text for message in messages)
         texts = ([session.title, *said], answers, _actions(messages))
         prompted, answered, done = map(_searched, texts)
@@ -220,90 +219,104 @@ def _searched(texts: Iterable[str]) -> str:
     return "\n".join(part for part in parts if part).encode("utf-8", "replace").decode()
 
 
-def week_rows(
-    lake: Lake, week: str, calibrations: Calibrations = UNCALIBRATED
-) -> dict[str, dict[str, Any]]:
-    """Return what the other tables say of a week's sessions: columns and values by session id.
-
-    Args:
-        lake: with the tables.
-        week: which.
-        calibrations: that numbers are shown by.
-    """
+def week_rows(lake: Lake, week: str) -> dict[str, dict[str, Any]]:
+    """Return what the other tables say of a week's sessions: columns and values by session id."""
     found: dict[str, dict[str, Any]] = defaultdict(dict)
     for row in lake.read("session_metadata", week, SessionMetadataRow):
         found[row.session_id].update(fingerprint=row.prompt_fingerprint, task=row.task)
         if row.model:
             found[row.session_id]["model"] = row.model
+    signals = {row.session_id: row for row in lake.read(SIGNALS, week, SessionSignals)}
+    for session_id, signal in signals.items():
+        found[session_id].update(_of_signals(signal))
     every: dict[str, list[SessionScores]] = defaultdict(list)
-    for scored in lake.read("session_scores", week, SessionScores):
+    for scored in lake.read(SCORES, week, SessionScores):
         every[scored.session_id].append(scored)
-    scorers = {session_id: in_order(rows) for session_id, rows in every.items()}
-    for session_id, rows in scorers.items():
-        found[session_id].update(_of_scores(rows[0], calibrations))
     judged: dict[str, list[JudgeEvaluation]] = defaultdict(list)
     for judgement in lake.read("judge_evaluations", week, JudgeEvaluation):
         judged[judgement.session_id].append(judgement)
-    for session_id, judgements in judged.items():
-        columns = found[session_id]
-        heard = effective_judgements(judgements)
-        columns["judges"] = weighted_average(map(calibrations.applied_to_judgement, heard))
-        failures = [
-            f"{judgement.judge}: {judgement.failure}"
-            for judgement in judgements
-            if judgement.failure
-        ]
-        said = any(judgement.injection_suspected for judgement in judgements)
-        columns["suspected"] = said or columns.get("suspected", False)
+    for session_id in {*every, *judged}:
+        columns, rows = found[session_id], in_order(every[session_id])
+        judgements = judged[session_id]
+        if rows:
+            columns.update(_of_review(rows[0], signals.get(session_id)))
+        failures = (f"{each.judge}: {each.failure}" for each in judgements if each.failure)
         columns["failed"] = "; ".join(filter(None, [columns.get("failed", ""), *failures]))
-        costs = (columns.get("cost_usd"), *(judgement.cost_usd for judgement in judgements))
-        columns["cost_usd"] = total_cost(costs)
-    for session_id, rows in scorers.items():
-        worth = worth_of(rows, judged[session_id])
-        found[session_id].update(worth=worth.value, worth_why=" ".join(worth.why))
+        columns["suspected"] = any(each.injection_suspected for each in (*rows[:1], *judgements))
+        columns["cost_usd"] = total_cost(each.cost_usd for each in (*rows[:1], *judgements))
     return found
 
 
-def _of_scores(raw: SessionScores, calibrations: Calibrations) -> dict[str, Any]:
-    row, is_calibrated = calibrations.applied(raw), calibrations.of_quality(raw) is not None
-    columns: dict[str, Any] = dict.fromkeys(BY_NAME)
-    columns |= {verdict.dimension: verdict.value for verdict in row.dimension_scores}
-    verdict = row.verdict
-    if verdict is not None:
+def _of_signals(signals: SessionSignals) -> dict[str, Any]:
+    columns: dict[str, Any] = {"work": signals.work}
+    if signals.events:
+        event = signals.events[0]
         columns |= {
-            "verdict": verdict.verdict,
-            "basis": verdict.basis,
-            "reason": shorten(_read_as(row) or basis_with_turns(verdict), _REASON),
-            "reason_turn": verdict.evidence[0].turn if verdict.evidence else None,
+            "event": event.kind,
+            "urgency": _URGENCY[event.kind],
+            "event_count": event.count,
+            "event_shown": event_sentence(event),
+            "event_turn": _first_turn(event.evidence),
         }
-    return columns | {
+    if (check := signals.last_check) is not None:
+        columns |= {"check_shown": check_sentence(check), "check_turn": check.evidence.turn}
+    return columns
+
+
+def _of_review(row: SessionScores, signals: SessionSignals | None) -> dict[str, Any]:
+    if row.status != "ok" or row.verdict is None:
+        return {"failed": row.failure, "cost_usd": row.cost_usd}
+    return {
+        "reviewed_by": row.model,
         "quality": row.overall_quality,
-        "scored_by": row.model,
-        "raw_quality": raw.overall_quality if is_calibrated else None,
+        "review_verdict": row.verdict.verdict,
+        "review_reason": shorten(_reason(row.verdict, row.review, signals), _REASON),
+        "review_turn": _first_turn(row.verdict.evidence),
         "uncertain": row.uncertain,
-        "suspected": row.injection_suspected,
-        "failed": row.failure if row.status == "failed" else "",
-        "cost_usd": row.cost_usd,
     }
 
 
-def _read_as(row: SessionScores) -> str:
-    """Return what speaks most against a session that a model's reading decides: what is not done,
-    else what stood in the way; empty where there is neither, or something else decides."""
-    if row.review is None or row.verdict is None or row.verdict.basis != "model":
-        return ""
-    states = ("not", "partial")
+def _first_turn(evidence: Iterable[Evidence]) -> int | None:
+    return next((place.turn for place in evidence), None)
+
+
+def _reason(
+    verdict: SessionVerdict, review: SessionReview | None, signals: SessionSignals | None
+) -> str:
+    """Return what speaks most against a session: a signal against its review, what the review says
+    is not done, or what stood in the way; else what the review rests on."""
+    if objection := objection_shown(verdict, signals.last_check if signals else None):
+        return objection
+    requests = review.requests if review is not None else ()
     found = (
         *(
             f"{STATES_SHOWN[state]}: {request.asked}"
-            for state in states
-            for request in row.review.requests
+            for state in ("not", "partial")
+            for request in requests
             if request.state == state
         ),
-        *(trouble.what for trouble in row.review.troubles),
+        *(friction.what for friction in (review.frictions if review is not None else ())),
     )
-    said = next(filter(None, found), "")
-    return f"{row.model}: {said}" if said else ""
+    return next(filter(None, found), "") or basis_with_turns(verdict)
+
+
+class _Events(Struct, frozen=True, kw_only=True):
+    """The columns of signals that tell what happened how often."""
+
+    session_id: str
+    events: tuple[_EventHead, ...] = ()
+
+
+class _EventHead(Struct, frozen=True, kw_only=True):
+    kind: EventKind
+    evidence: tuple[Evidence, ...]
+
+
+def session_events_of_week(lake: Lake, week: str) -> Iterator[tuple[str, str, str, int]]:
+    """Yield each kind of event of a week's sessions: session, week, kind, and how often."""
+    for row in lake.read(SIGNALS, week, _Events):
+        for event in row.events:
+            yield row.session_id, week, event.kind, len(event.evidence)
 
 
 class _Event(Struct, frozen=True, kw_only=True):
@@ -345,40 +358,23 @@ def events_of_week(lake: Lake, week: str) -> Iterator[tuple[Any, ...]]:
         )
 
 
-def placed(lake: Lake) -> list[tuple[float, str, float | None, str]]:
-    """Return the values of ``PLACED`` for each session that has a place, and its id."""
-    return [
-        (
-            place.place,
-            look_first_reason(place) if place.look_first else "",
-            place.probability,
-            session_id,
-        )
-        for session_id, place in places_in(lake).items()
-    ]
-
-
-def labels_of(lake: Lake) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Return what people said of sessions, and what became of the work of each.
-
-    Of a label that is its session, name, value, source, who said it, and the label in words; of an
-    outcome ``yes`` or ``no``, who says so, and the session.
-    """
+def labels_of(lake: Lake) -> Iterator[tuple[str, ...]]:
+    """Yield what people said of sessions: session, name, value, source, who said it, and the label
+    in words."""
     found = [label for label in all_labels(lake, PEOPLE) if not label.loose]
     roll = Roll(labelled_sessions(lake)) if found else None
-    labels: list[tuple[str, ...]] = [
-        (
+    for label in found:
+        yield (
             roll.find(label.session_id) if roll is not None else "",
             *(label.name, label.value, label.source, label.rater),
             _said(label),
         )
-        for label in found
-    ]
-    outcomes: list[tuple[str, ...]] = [
-        ("yes" if outcome.success else "no", outcome.source, session_id)
-        for session_id, outcome in success_labels(lake, set(DECIDING) - PEOPLE).items()
-    ]
-    return labels, outcomes
+
+
+def decided_by_labels(lake: Lake) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the verdicts that people and outcomes give: session, verdict, basis, who says so."""
+    for session_id, verdict in verdicts_in(lake, weeks=()).items():
+        yield session_id, verdict.verdict, verdict.basis, verdict.source
 
 
 def _said(label: Label) -> str:

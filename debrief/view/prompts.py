@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import zip_longest
 from statistics import median
 from typing import Any, Literal
@@ -15,8 +15,10 @@ from fastapi.responses import RedirectResponse
 from msgspec import Struct
 
 from debrief.errors import InputError
+from debrief.lake import Lake
 from debrief.outcomes.store import label_values
-from debrief.rubrics.contrast import is_by_labels, is_yes_or_no, score_of
+from debrief.outcomes.verdicts import SCORES, verdicts_in
+from debrief.rubrics.contrast import is_by_labels, is_yes_or_no, session_values
 from debrief.rubrics.model import (
     ALL,
     EVALUATIONS,
@@ -29,7 +31,9 @@ from debrief.rubrics.model import (
     RubricSearch,
 )
 from debrief.rubrics.shown import EFFECT_MEANS, meaning_of, rubric_shown
+from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
+from debrief.scoring.verdict import COMPLETE
 from debrief.snapshots.model import (
     NAMES,
     SNAPSHOTS,
@@ -39,24 +43,25 @@ from debrief.snapshots.model import (
     prompts_in_use,
 )
 from debrief.stats import Estimate, share_of
-from debrief.summary import VerdictHead
-from debrief.training.leaderboard import LeaderboardRow
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import page_path
+from debrief.view.query import to_look_at
 from debrief.view.templating import Form, Page, PageContext, environment
 from debrief.view.values import refused
 
 router = APIRouter()
-_WORST, _SIDE, _QUOTES = 5, 8, 5
+_SESSIONS, _SIDE, _QUOTES = 8, 8, 5
 """How many are shown: sessions of a prompt, sessions on each side of a rubric, quotes."""
+_FEWEST = 5
+"""Sessions with a verdict from which on a share of them has an interval."""
 _CONTEXT = 3
 _MOST_WORDS = 2_000
 """Of two lines that are compared word by word: more would take long."""
 _ALIKE = 0.6
 """Share of words that two lines have in common, from which on the others are marked."""
 _BETWEEN = 0.5
-"""Between the worth of a session that is done and checked, and of one that is not."""
+"""Between the value of a good session and of a bad one, where there are only these."""
 _HIGH, _LOW = 4, 2
 """Levels from which on, and up to which, a session shows a rubric, or does not."""
 
@@ -73,8 +78,10 @@ class PromptRow(Struct, frozen=True, kw_only=True):
     sessions: int
     with_verdict: int
     """Sessions with a verdict."""
-    done: Estimate | None
-    """Share of those that are done and checked."""
+    complete: int
+    """Of those, the ones that are complete."""
+    share: Estimate | None
+    """Of complete ones among those with a verdict; None where these are too few to tell."""
     task: str
     """Of most of its sessions."""
     before: str = ""
@@ -108,9 +115,10 @@ def _rows(page: PageContext) -> list[PromptRow]:
     tasks = dict(map(tuple, page.index.select(most_used)))  # the last of a fingerprint stays
     rows: list[tuple[str, PromptRow]] = []
     before: dict[str, str] = {}
-    for fingerprint, first, last, sessions, with_verdict, verified in page.index.select(
+    complete_ones = ", ".join(f"'{name}'" for name in sorted(COMPLETE))
+    for fingerprint, first, last, sessions, with_verdict, complete in page.index.select(
         "SELECT fingerprint, min(started), max(started), count(*), "
-        "sum(verdict NOT IN ('', 'undetermined')), sum(verdict = 'complete_verified') "
+        f"sum(verdict NOT IN ('', 'undetermined')), sum(verdict IN ({complete_ones})) "
         "FROM sessions GROUP BY fingerprint ORDER BY min(started)"
     ):
         task = tasks[fingerprint]
@@ -121,7 +129,8 @@ def _rows(page: PageContext) -> list[PromptRow]:
             until=last[:10],
             sessions=sessions,
             with_verdict=with_verdict,
-            done=share_of(verified, with_verdict),
+            complete=complete,
+            share=share_of(complete, with_verdict) if with_verdict >= _FEWEST else None,
             task=task,
             before=before.get(task, ""),
         )
@@ -153,7 +162,7 @@ def without_prompts(index: Index, since: str = "") -> int:
 
 @router.get("/prompts/{fingerprint}")
 def prompt(page: Page, fingerprint: str) -> Response:
-    """Show the texts of a prompt, its lines of the leaderboard, and what fell short with it."""
+    """Show the texts of a prompt, and its sessions to look at."""
     known, rows = _find(page, fingerprint), _rows(page)
     return page.render(
         "prompts/prompt.html",
@@ -161,17 +170,7 @@ def prompt(page: Page, fingerprint: str) -> Response:
         prompt=known,
         row=next((row for row in rows if row.fingerprint == fingerprint), None),
         others=[row for row in rows if row.fingerprint not in (fingerprint, UNKNOWN)],
-        lines=[
-            row
-            for row in page.lake.read("fingerprint_leaderboard", ALL, LeaderboardRow)
-            if row.prompt_fingerprint == fingerprint
-        ],
-        worst=page.index.sessions(
-            "fingerprint = ? AND verdict IN ('failed', 'partial')",
-            (fingerprint,),
-            "verdict = 'partial', started DESC",
-            _WORST,
-        ),
+        looked_at=to_look_at(page.index, "fingerprint = ?", (fingerprint,), _SESSIONS),
     )
 
 
@@ -279,24 +278,6 @@ def _changed_words(old: str | None, new: str | None) -> tuple[_Parts, _Parts]:
     return tuple(marked[0]), tuple(marked[1])
 
 
-class _DimensionHead(Struct, frozen=True, kw_only=True):
-    dimension: str
-    value: float | None
-
-
-class _Qualities(Struct, frozen=True, kw_only=True):
-    """The columns that say how good a session is, in each sense."""
-
-    session_id: str
-    status: str
-    model: str
-    verdict: VerdictHead | None = None
-    verdicts: tuple[_DimensionHead, ...] = ()
-    overall_quality: float | None = None
-    token_efficiency: float | None = None
-    user_turn_efficiency: float | None = None
-
-
 class SessionSide(Struct, frozen=True, kw_only=True):
     """A session that speaks for a rubric, or against it."""
 
@@ -361,23 +342,16 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
 
     Good sessions that show it and bad ones that do not speak for it, the others against it.
     """
-    if is_by_labels(one.score_name):
-        values = label_values(page.lake, {one.score_name})[one.score_name]
-    else:
-        values = {
-            row.session_id: value
-            for row in effective_rows(page.lake.rows("session_scores", _Qualities))
-            if (value := score_of(row, one.score_name)) is not None
-        }
     judged = {
         row.session_id: row
         for week in page.lake.partitions(EVALUATIONS)
         for row in page.lake.read(EVALUATIONS, week, RubricEvaluation, ("rubric_key", {one.key}))
         if row.score is not None
         and row.score_name == one.score_name
-        and row.session_id in values
         and row.session_id not in one.sessions
     }
+    values = _values(page.lake, one.score_name, judged)
+    judged = {id_: row for id_, row in judged.items() if id_ in values}
     if not judged:
         return None
     two_sided = is_yes_or_no([values[id_] for id_ in judged], one.score_name)
@@ -410,3 +384,21 @@ def _sides(page: PageContext, one: Rubric) -> dict[str, Any] | None:
         "for": (len(sides[True]), shown(sides[True])),
         "against": (len(sides[False]), shown(sides[False])),
     }
+
+
+def _values(lake: Lake, score_name: str, sessions: Collection[str]) -> dict[str, float]:
+    """Return the values that a score name gives to sessions, by id, as far as it has one."""
+    if is_by_labels(score_name):
+        return label_values(lake, {score_name})[score_name]
+    verdicts = verdicts_in(lake)
+    scores = (
+        row
+        for week in lake.partitions(SCORES)
+        for row in lake.read(SCORES, week, SessionScores, ("session_id", sessions))
+        if row.status == "ok"
+    )
+    found = (
+        session_values(row, {score_name}, verdicts.get(row.session_id), {})
+        for row in effective_rows(scores)
+    )
+    return {row.session_id: row.values[score_name] for row in found if row.values}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from datetime import date
 from itertools import islice
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Struct
@@ -15,62 +15,55 @@ from msgspec.structs import replace
 
 from debrief.errors import without_controls
 from debrief.keys import is_week
-from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.order import LOOK_FIRST
-from debrief.scoring.verdict import BASIS_LABELS, VERDICT_LABELS, VERDICT_NAMES, WORST_FIRST
+from debrief.scoring.verdict import BASIS_LABELS, NOT_REVIEWED, VERDICT_LABELS, VERDICT_NAMES
+from debrief.signals.schema import EventKind, WorkKind
 from debrief.view.index import Index
 from debrief.view.indexed import SessionRow
 from debrief.view.links import sessions_path
 from debrief.view.values import number_of, refused
-
-if TYPE_CHECKING:
-    from debrief.scoring.verdict import Basis, VerdictName
+from debrief.view.wording import EVENT_LABELS, WORK_LABELS
 
 ON_A_PAGE = 50
 _EQUAL = (
-    *("verdict", "basis", "scored_by"),
+    *("verdict", "basis", "reviewer", "work"),
     *("task", "tool", "model", "fingerprint", "week", "source", "repository"),
 )
 """Filters that name one value of the column of their name."""
-SCORES = ("quality", *BY_NAME, "judges")
 _MEASURES = ("turns", "tokens", "seconds", "lines_added", "lines_removed", "spent_usd", "cost_usd")
 _LIMITS: Mapping[str, tuple[str, str]] = {
     f"{column}_{side}": (column, sign)
-    for column in (*SCORES, "place", "probability", *_MEASURES)
+    for column in _MEASURES
     for side, sign in (("min", ">="), ("max", "<="))
 }
 """Filters that limit a column, with how they do."""
-_SHORT = "verdict IN ('failed', 'partial')"
 _FLAGS = {
-    "first": (f"place < {LOOK_FIRST}", "look at these first"),
     "failed": ("failed != ''", "failed"),
     "unpriced": ("spent_usd IS NULL", "cost not known"),
+    "stubs": ("is_stub", "stubs"),
 }
 """Filters that are set or not, with what they ask for, in SQL and in words."""
-_NO_VERDICT = {"none": ("verdict = ''", "not scored"), "short": (_SHORT, "not done, or partly")}
-"""What a filter of verdicts may ask for beside one of them."""
-_FILTERS = ("q", *_EQUAL, *_LIMITS, "outcome", "label", "trouble", "since", *_FLAGS)
-"""Every parameter of an address that leaves sessions out. ``verdict`` may be ``none`` or ``short``
-too, ``repository`` ``none``; ``outcome`` is ``yes``, ``no``, or ``none``: nothing is known of what
-became of the work; ``label`` what somebody said, ``any`` or ``none``; ``trouble`` an id; ``since``
-a day."""
+_FILTERS = ("q", *_EQUAL, "event", *_LIMITS, "label", "trouble", "since", *_FLAGS)
+"""Every parameter of an address that leaves sessions out. ``verdict`` and ``repository`` may be
+``none`` too; ``event`` is a kind, or ``any``; ``label`` what somebody said, ``any`` or ``none``;
+``trouble`` an id; ``since`` a day."""
+DEFAULT = "look"
+"""What a person would want to look at: the most urgent event, how often, then the newest."""
+BY_QUALITY: Mapping[str, str] = {
+    "-quality": "quality by review, highest first",
+    "quality": "quality by review, lowest first",
+}
+"""Sort orders that only the reviews of a certified reviewer give."""
 SORTS: Mapping[str, str] = {
-    "verdict": "verdict, not done first",
-    "-verdict": "verdict, done and checked first",
-    "place": "look at these first",
+    DEFAULT: "to look at",
     "-started": "newest",
     "started": "oldest",
-    "quality": "mean of dimensions, lowest first",
-    "-quality": "mean of dimensions, highest first",
-    **{name: name.replace("_", " ") for name in BY_NAME},
-    "judges": "judges",
     "-tokens": "most tokens",
     "-turns": "most turns",
     "-seconds": "longest",
-    "-spent_usd": "dearest",
+    "-spent_usd": "most expensive",
     "-lines_added": "most lines added",
     "-lines_removed": "most lines removed",
-    "-cost_usd": "dearest to score",
+    "-cost_usd": "most expensive to review",
     "title": "title",
     "task": "task",
     "tool": "tool",
@@ -78,19 +71,15 @@ SORTS: Mapping[str, str] = {
     "fingerprint": "prompts",
     "match": "best match",
 }
-"""Sort orders and their names; any column of a list may be given, with a minus for descending."""
-DEFAULT = "verdict"
-_BY_VERDICT = " ".join(
-    f"WHEN '{name}' THEN {number}"
-    for number, name in enumerate(name for name in WORST_FIRST if name != "undetermined")
-)
-_SORTED_BY = {"verdict": f"(CASE verdict {_BY_VERDICT} END)"}
-"""What SQL sorts by instead of a column's own values; sessions that cannot be told come last."""
+"""Sort orders and their names; each column may have a minus, for descending."""
+_SORTED = frozenset(name.removeprefix("-") for name in (*SORTS, *BY_QUALITY))
+_LOOK = "urgency IS NULL, urgency, event_count DESC, started DESC, id"
 _SET, _NOT_SET = ("1", "on", "yes"), ("0", "off", "no")
 _FIXED: Mapping[str, Collection[str]] = {
-    "verdict": (*VERDICT_NAMES, *_NO_VERDICT),
+    "verdict": (*VERDICT_NAMES, "none"),
     "basis": tuple(BASIS_LABELS),
-    "outcome": ("yes", "no", "none"),
+    "work": get_args(WorkKind),
+    "event": (*get_args(EventKind), "any"),
 }
 """Filters whose values are the same on every lake."""
 _BESIDE = {"repository": ("none",), "label": ("any", "none")}
@@ -101,8 +90,14 @@ _KNOWN = {
     "trouble": ("trouble", "events"),
 }
 """Columns and tables of the filters whose values are the lake's."""
+_WORDS: Mapping[str, Mapping[str, str]] = {
+    "verdict": {**VERDICT_LABELS, "none": NOT_REVIEWED},
+    "basis": {**BASIS_LABELS},
+    "work": {name: f"work: {words}" for name, words in WORK_LABELS.items()},
+    "event": {**EVENT_LABELS, "any": "something to look at"},
+}
+"""Values of filters in words."""
 _HIGHEST, _MOST_PAGES = 1e15, 999_999
-_COLUMNS = frozenset(SessionRow.__struct_fields__)
 _MOST_WORDS = 32
 """Words and phrases of a search that count."""
 _WORD = re.compile(r'"([^"]*)"|(\S+)')
@@ -124,11 +119,6 @@ class ListQuery(Struct, frozen=True, kw_only=True):
         return sessions_path(**{**self.filters, "sort": sort, **changes})
 
     @property
-    def is_limited(self) -> bool:
-        """Return whether the range of a column is limited."""
-        return any(name in _LIMITS for name in self.filters)
-
-    @property
     def chosen(self) -> list[tuple[str, str]]:
         """Return each filter in words, with the address of the list without it."""
         return [(self.words_of(name), self.with_(**{name: ""})) for name in self.filters]
@@ -144,15 +134,13 @@ def _in_words(name: str, value: str) -> str:
         return f"{column.replace('_', ' ')} {'≥' if sign == '>=' else '≤'} {value}"
     if name in _FLAGS:
         return _FLAGS[name][1]
+    if name in _WORDS:
+        return _WORDS[name][value]
     words = {
         "q": f"“{value}”",
         "since": f"since {value}",
-        "scored_by": f"scored by {value}",
-        "verdict": _NO_VERDICT.get(
-            value, ("", VERDICT_LABELS.get(cast("VerdictName", value), value))
-        )[1],
+        "reviewer": f"verdict by {value}",
         "trouble": "with one trouble",
-        "basis": BASIS_LABELS.get(cast("Basis", value), value),
     }
     return words.get(name, f"{name}: {value}")
 
@@ -167,7 +155,7 @@ def query_of(parameters: Mapping[str, str]) -> ListQuery:
     given = {name: text for name, text in stripped if text}
     filters = {name: _value(name, given[name]) for name in _FILTERS if name in given}
     sort = given.get("sort", DEFAULT)
-    if sort != "match" and sort.removeprefix("-") not in _COLUMNS:
+    if sort.removeprefix("-") not in _SORTED:
         raise refused("sort", sort, "is no column to sort by", SORTS)
     return ListQuery(
         filters={name: value for name, value in filters.items() if value},
@@ -214,14 +202,21 @@ def _day(name: str, text: str) -> str:
         raise refused(name, text, "is no day, such as 2026-11-16") from None
 
 
-def check_known(index: Index, query: ListQuery) -> None:
-    """Refuse a filter for a value that no session has.
+def check_known(index: Index, query: ListQuery, certified: Collection[str]) -> None:
+    """Refuse a filter for a value that no session has, and to rank what nobody may rank.
 
-    While sessions are still being read, nobody knows.
+    While sessions are still being read, nobody knows which values there are.
+
+    Args:
+        index: with the sessions.
+        query: that was asked for.
+        certified: reviewers whose reviews may be ranked.
 
     Raises:
-        HTTPException: no session has it.
+        HTTPException: no session has it, or no reviewer is certified.
     """
+    if query.sort in BY_QUALITY and not certified:
+        raise refused("sort", query.sort, "takes a certified reviewer", SORTS)
     if index.progress.is_behind:
         return
     for name, value in query.filters.items():
@@ -245,7 +240,9 @@ class FoundSessions(Struct, frozen=True, kw_only=True):
     excerpts: dict[str, str]
     """By id, the words around what was searched for, which is between ``MARK`` and ``UNMARK``."""
     total: int
-    """On all pages."""
+    """On all pages, stubs left out."""
+    stubs: int = 0
+    """Sessions without a word and with hardly a call, which the list shows as one line."""
 
     @property
     def first(self) -> int:
@@ -258,25 +255,33 @@ class FoundSessions(Struct, frozen=True, kw_only=True):
         return max(1, -(-self.total // ON_A_PAGE))
 
 
-def search(index: Index, query: ListQuery) -> FoundSessions:
-    """Return the page of sessions that a query asks for."""
+def search(index: Index, query: ListQuery, certified: Collection[str] = ()) -> FoundSessions:
+    """Return the page of sessions that a query asks for.
+
+    Args:
+        index: with the sessions.
+        query: that was asked for.
+        certified: reviewers whose reviews may be ranked.
+    """
     where, values = _condition(query.filters)
-    total = index.select(f"SELECT count(*) FROM sessions WHERE {where}", values)[0][0]
+    counts = f"SELECT count(*), ifnull(sum(is_stub), 0) FROM sessions WHERE {where}"
+    total, stubs = index.select(counts, values)[0]
+    if "stubs" in query.filters:
+        stubs = 0
+    else:
+        where, total = f"{where} AND NOT is_stub", total - stubs
     query = replace(query, page=min(query.page, max(1, -(-total // ON_A_PAGE))))
     start = (query.page - 1) * ON_A_PAGE
-    column, is_falling = query.sort.removeprefix("-"), query.sort.startswith("-")
-    order = _order(column, is_falling=is_falling)
+    order, ranked = _order(query.sort, certified)
     tables = "sessions"
-    if column == "match" and "words" in values:
+    if query.sort == "match" and "words" in values:
         tables = "texts JOIN sessions ON sessions.number = texts.rowid"
         where, order = f"texts MATCH :words AND {where}", "rank, started DESC"
-    elif column == "match":
-        order = "started DESC, id"
     names = ", ".join(f"sessions.{name}" for name in SessionRow.__struct_fields__)
     rows = index.select(
         f"SELECT number, {names} FROM {tables} WHERE {where} ORDER BY {order} "
         f"LIMIT {ON_A_PAGE} OFFSET {start}",
-        values,
+        values | ranked,
     )
     excerpts: dict[str, str] = {}
     if rows and "words" in values:
@@ -289,23 +294,44 @@ def search(index: Index, query: ListQuery) -> FoundSessions:
         )
         excerpts = dict(map(tuple, texts))
     sessions = [msgspec.convert(dict(row), SessionRow, strict=False) for row in rows]
-    return FoundSessions(query=query, sessions=sessions, excerpts=excerpts, total=total)
+    return FoundSessions(
+        query=query, sessions=sessions, excerpts=excerpts, total=total, stubs=stubs
+    )
 
 
-def _order(column: str, *, is_falling: bool) -> str:
-    """Return what SQL sorts by; sessions without a value come last, of equal ones those to look at
-    first, then the newest."""
-    value, way = _SORTED_BY.get(column, column), "DESC" if is_falling else "ASC"
-    then = f"place IS NULL, place {way}, " if column == "verdict" else ""
-    return f"{value} IS NULL, {value} {way}, {then}started DESC, id"
+def to_look_at(index: Index, where: str, values: tuple[str, ...], limit: int) -> list[SessionRow]:
+    """Return the sessions with something to look at, the most urgent first.
+
+    Args:
+        index: with the sessions.
+        where: an SQL expression that they are true for.
+        values: of the expression.
+        limit: how many at most.
+    """
+    return index.sessions(f"{where} AND urgency IS NOT NULL", values, _LOOK, limit)
+
+
+def _order(sort: str, certified: Collection[str]) -> tuple[str, dict[str, str]]:
+    """Return what SQL sorts by, with its values by name; sessions without a value come last, of
+    equal ones the newest first."""
+    column, way = sort.removeprefix("-"), "DESC" if sort.startswith("-") else "ASC"
+    if column == DEFAULT:
+        return _LOOK, {}
+    if column == "match":
+        return "started DESC, id", {}
+    named: dict[str, str] = {}
+    if column == "quality":
+        named = {f"reviewer_{number}": name for number, name in enumerate(certified)}
+        column = f"iif(reviewed_by IN ({', '.join(f':{name}' for name in named)}), quality, NULL)"
+    return f"{column} IS NULL, {column} {way}, started DESC, id", named
 
 
 def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Return what filters ask for as an SQL expression, with its values by name."""
     parts, values = [], dict[str, Any](filters)
     for name, value in filters.items():
-        if name == "verdict" and value in _NO_VERDICT:
-            parts.append(_NO_VERDICT[value][0])
+        if name == "verdict" and value == "none":
+            parts.append("verdict = ''")
         elif name in _FLAGS:
             parts.append(_FLAGS[name][0])
         elif name == "repository":
@@ -316,8 +342,11 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             column, sign = _LIMITS[name]
             parts.append(f"{column} {sign} :{name}")
             values[name] = float(value)
-        elif name == "outcome":
-            parts.append("outcome = iif(:outcome = 'none', '', :outcome)")
+        elif name == "event" and value == "any":
+            parts.append("event != ''")
+        elif name == "event":
+            kinds = "SELECT session_id FROM session_events WHERE kind = :event"
+            parts.append(f"id IN ({kinds})")
         elif name == "label" and value in ("any", "none"):
             parts.append("labels != ''" if value == "any" else "labels = ''")
         elif name == "label":
@@ -344,16 +373,23 @@ def choices_of(index: Index) -> dict[str, list[tuple[str, int]]]:
 
     The most used come first, weeks by their date.
     """
+    columns = ("reviewer", "work", "task", "tool", "model", "fingerprint", "week")
     offered = {
         column: index.select(
             f"SELECT {column}, count(*) FROM sessions WHERE {column} != '' "
             f"GROUP BY {column} ORDER BY {'1 DESC' if column == 'week' else '2 DESC, 1'}"
         )
-        for column in ("verdict", "scored_by", "task", "tool", "model", "fingerprint", "week")
+        for column in columns
     }
+    offered["verdict"] = index.select(
+        "SELECT iif(verdict = '', 'none', verdict), count(*) FROM sessions "
+        "GROUP BY 1 ORDER BY 2 DESC, 1"
+    )
+    offered["event"] = index.select(
+        "SELECT kind, count(DISTINCT session_id) FROM session_events GROUP BY kind ORDER BY 2 DESC"
+    )
     offered["label"] = index.select(
         "SELECT said, count(DISTINCT session_id) FROM labels GROUP BY said"
     )
     offered["failed"] = index.select("SELECT 'failed', count(*) FROM sessions WHERE failed != ''")
-    offered["first"] = index.select(f"SELECT 1, count(*) FROM sessions WHERE place < {LOOK_FIRST}")
     return {name: [(row[0], row[1]) for row in rows] for name, rows in offered.items()}

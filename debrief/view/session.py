@@ -23,9 +23,11 @@ from debrief.execution.comparing import compared_tests
 from debrief.execution.shown import ORIGINS_SHOWN, check_shown, reason_shown, tree_shown
 from debrief.execution.store import EXECUTIONS
 from debrief.markdown import counted, shorten
+from debrief.outcomes.verdicts import SCORES
 from debrief.rubrics.model import EVALUATIONS
 from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
+from debrief.signals.schema import TABLE as SIGNALS
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
 from debrief.troubles.model import EVENTS
@@ -39,10 +41,14 @@ from debrief.view.marks import EvidenceMark, Gap, clipped
 from debrief.view.templating import Page, PageContext, environment, markdown
 from debrief.view.transcript import Part, ShownAgent, ShownTranscript, Step
 from debrief.view.values import refused
+from debrief.view.wording import verdict_shown
 
 router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
-_TABLES = (SESSIONS_TABLE, "session_scores", "judge_evaluations", EVALUATIONS, EXECUTIONS, EVENTS)
+_TABLES = (
+    *(SESSIONS_TABLE, SIGNALS, SCORES, "judge_evaluations"),
+    *(EVALUATIONS, EXECUTIONS, EVENTS),
+)
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\r(?=\n)")
@@ -83,6 +89,7 @@ environment().filters |= {
     "check_shown": check_shown,
     "reason_shown": reason_shown,
     "tree_shown": tree_shown,
+    "verdict_shown": verdict_shown,
 }
 _OPEN_LINES = 40
 """Lines of a diff, or of what a failed call printed, that are shown without a click."""
@@ -235,7 +242,6 @@ def file_of(transcript: ShownTranscript, figure: Figure | None) -> str:
         view=SessionView(transcript, limits=OF_A_FILE),
         figure=figure,
         styles=styles,
-        row=None,
         agent=0,
     )
 
@@ -326,7 +332,8 @@ def _opened(page: PageContext, row: SessionRow) -> tuple[ShownTranscript, Figure
         "SELECT name, value, source, rater FROM labels WHERE session_id = ?", (row.id,)
     )
     labels = label_words(tuple(each) for each in said)
-    key = (row.id, labels, *(stamp and stamp.digest for stamp in stamps))
+    decided = row.verdict, row.basis, row.reviewer
+    key = (row.id, labels, decided, *(stamp and stamp.digest for stamp in stamps))
     kept: OrderedDict[object, tuple[ShownTranscript, Figure | None]]
     kept = page.request.app.state.__dict__.setdefault("opened", OrderedDict())
     one = kept.get(key)

@@ -20,17 +20,23 @@ from debrief.door.people import Person
 from debrief.errors import without_controls
 from debrief.lake import Lake
 from debrief.markdown import counted, interval
-from debrief.scoring.dimensions import BY_NAME
-from debrief.scoring.verdict import VERDICT_LABELS
+from debrief.scoring.verdict import NOT_REVIEWED, VERDICT_LABELS
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.view import links
 from debrief.view.assessment import VERDICT_TONES
 from debrief.view.index import Index
 from debrief.view.marks import marked
 from debrief.view.query import MARK, UNMARK
+from debrief.view.reviewing import certificates_of, offered_review
+from debrief.view.wording import EVENT_LABELS, WORK_LABELS, ShownVerdict, verdict_in_words
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from debrief.certification import Certificate
+    from debrief.review_offer import ReviewOffer
     from debrief.scoring.verdict import VerdictName
+    from debrief.view.indexed import SessionRow
 
 _SHORT_ID = 8
 _LONGEST_FORM = 100_000
@@ -58,6 +64,25 @@ class PageContext:
         self.index: Index = state.index
         self.person: Person = request.state.person
         self.index.follow()
+
+    @property
+    def certificates(self) -> Mapping[str, Certificate]:
+        """Return what each reviewer's verdicts are worth, by name."""
+        return certificates_of(self.lake, self.request.app.state.__dict__)
+
+    @property
+    def certified(self) -> list[str]:
+        """Return the reviewers whose verdicts may be ranked."""
+        return [name for name, one in self.certificates.items() if one.is_certified]
+
+    @property
+    def offer(self) -> ReviewOffer | None:
+        """Return what can be offered to have sessions reviewed; None where nothing can."""
+        return offered_review(self.lake, self.settings, self.request.app.state.__dict__)
+
+    def verdict(self, row: SessionRow) -> ShownVerdict:
+        """Return the verdict on a session in words, for the person who looks at the page."""
+        return verdict_in_words(row.verdict, row.basis, row.reviewer, self.person.name)
 
     def changed(self, what: str) -> None:
         """Tell the door what this request has changed; no words that somebody typed."""
@@ -114,10 +139,11 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.globals["links"] = links
-    made.globals["dimensions"] = BY_NAME
+    made.globals["event_labels"] = EVENT_LABELS
+    made.globals["work_labels"] = WORK_LABELS
     verdicts = verdict_words, verdict_class
     scores, moments = (score, score_class, signed), (time, day, week, seconds)
-    texts = (tokens, usd, counted, short_id, words, markdown, marked, excerpt)
+    texts = (tokens, usd, counted, short_id, words, clause, markdown, marked, excerpt)
     made.filters["estimate"] = partial(interval, none="–")
     made.filters |= {each.__name__: each for each in (*verdicts, *scores, *moments, *texts)}
     return made
@@ -131,8 +157,8 @@ def _without_controls(value: Any) -> Any:
 
 
 def verdict_words(name: str) -> str:
-    """Return a verdict in a few words; a dash where nobody has looked."""
-    return VERDICT_LABELS[cast("VerdictName", name)] if name in VERDICT_LABELS else "–"
+    """Return a verdict in a few words; ``not reviewed`` where nobody gave one."""
+    return VERDICT_LABELS[cast("VerdictName", name)] if name in VERDICT_LABELS else NOT_REVIEWED
 
 
 def verdict_class(name: str) -> str:
@@ -240,6 +266,22 @@ def short_id(session_id: str) -> str:
 def words(name: str) -> str:
     """Return a name of the code as words: ``task completion``."""
     return name.replace("_", " ")
+
+
+def clause(text: str) -> Markup:
+    """Return a clause about a session as HTML, with a capital, and with its code as code.
+
+    >>> clause("`pytest` failed")
+    Markup('<code>pytest</code> failed')
+    """
+    shown = without_controls(text)
+    parts = (f"{shown[:1].upper()}{shown[1:]}").split("`")
+    if len(parts) % 2 == 0:  # a backtick of the session's own words
+        return escape("`".join(parts))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def markdown(text: str) -> Markup:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 from msgspec import Struct
 
@@ -211,18 +209,3 @@ def trouble(page: Page, trouble_id: str) -> Response:
 
 def _quoted(one: Trouble) -> set[str]:
     return {event.session_id for event in one.examples}
-
-
-def worst_of(index: Index, day: str, most: int) -> list[Any]:
-    """Return the sessions since a day whose troubles cost most: id, USD, tokens, minutes, and the
-    trouble that cost most of it."""
-    return index.select(
-        "SELECT session_id, sum(events.cost_usd), sum(events.tokens), sum(minutes), "
-        "(SELECT trouble FROM events AS own WHERE own.session_id = events.session_id "
-        "AND trouble IN (SELECT id FROM troubles) GROUP BY trouble "
-        "ORDER BY sum(ifnull(cost_usd, 0)) DESC, sum(tokens) DESC LIMIT 1) "
-        "FROM events JOIN sessions ON sessions.id = session_id "
-        "WHERE sessions.started >= ? AND trouble IN (SELECT id FROM troubles) "
-        "GROUP BY session_id ORDER BY 2 DESC, 3 DESC LIMIT ?",
-        (day, most),
-    )

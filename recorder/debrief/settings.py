@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -158,8 +158,6 @@ class Settings(BaseModel):
         alias_generator=lambda field: f"{PREFIX}{field.upper()}",
         defer_build=True,
     )
-
-    samples: ClassVar[int] = 1  # Nobody can set it.
 
     values: Mapping[str, str] = Field(validation_alias="values", repr=False)
 

@@ -19,8 +19,8 @@ from assets.training import (
     training_sets,
 )
 from debrief.lake import Lake
-from debrief.rubrics.agreement import AGREEMENT, ALL, AgreementRow
 from debrief.training.candidates import CandidateRow
+from debrief.training.manifest import counts_in
 from debrief.training.model import training_path
 from debrief.training.publishing.publish import ExportOptions, publish
 from resources import EvaluatorResource
@@ -38,7 +38,7 @@ KEY = pair_key(TASK, FINGERPRINT)
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "DEBRIEF_MIN_AGREEMENT"):
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL"):
         monkeypatch.delenv(name, raising=False)
     return lake_of(tmp_path / "lake", team(10), {"s03": 0.2, "s04": 0.9})
 
@@ -138,32 +138,24 @@ def test_a_choice_that_makes_no_sense_is_told(lake: Lake) -> None:
     assert "status" in str(failure.step_failure_data.error)
 
 
-def test_agreement_with_people_is_on_the_card_and_too_little_writes_nothing(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = AgreementRow(
-        kind="judge", name="reuse", judged_by="offline", scale="fraction", labelled=25, sessions=30,
-        raters=1, kappa=0.1, kappa_low=-0.2, kappa_high=0.4,
-    )  # fmt: skip
-    lake.write(AGREEMENT, ALL, [row], AgreementRow)
-    monkeypatch.setenv("DEBRIEF_MIN_AGREEMENT", "0.6")
-    assert not run(lake, training_sets).success
-    assert lake.read_bytes(training_path(TASK, FINGERPRINT)) is None
-    monkeypatch.delenv("DEBRIEF_MIN_AGREEMENT")
-    assert run(lake, training_sets).success
-    assert "Agreement with people: reuse kappa 0.10" in card_in(lake)
+def test_without_a_review_each_set_says_how_many_sessions_nobody_reviewed(lake: Lake) -> None:
+    assert metadata(run(lake, training_sets))["not_reviewed"] == 0
+    for week in lake.partitions("session_scores"):
+        lake.drop("session_scores", week)
+    shown = metadata(run(lake, training_sets))
+    assert (shown["dagster/partition_row_count"], shown["not_reviewed"]) == (10, 10)
+    assert shown["in_short"] == "10 samples of 10 sessions, 10 not reviewed"
+    assert counts_in(lake).unreviewed == 10
 
 
-def test_the_leaderboard_tells_what_moved_the_weekly_mean(lake: Lake) -> None:
-    result = run(lake, fingerprint_leaderboard)
-    shown = metadata(result, "fingerprint_leaderboard")
-    assert "| week | n | mean | moved | with |" in shown["moves"]
+def test_the_comparison_is_written_shown_and_kept(lake: Lake) -> None:
+    shown = metadata(run(lake, fingerprint_leaderboard), "fingerprint_leaderboard")
+    assert "Nothing to compare: all sessions are of opus." in shown["leaderboard"]
     page = lake.read_bytes("reports/fingerprint_leaderboard.md")
     assert page is not None
-    assert b"## What moved the weekly mean" in page
-    before = lake.read_bytes("reports/weekly_moves.svg")
-    run(lake, fingerprint_leaderboard)
-    assert lake.read_bytes("reports/weekly_moves.svg") == before
+    assert "| opus | 10 | 10 | 10 | 1.00 (0.72 to 1.00) |" in page.decode()
+    again = metadata(run(lake, fingerprint_leaderboard), "fingerprint_leaderboard")
+    assert (shown["made_now"], again["made_now"]) == (1, 0)
 
 
 TRIALS = {"prompt_candidates": {"config": {"trials": 20}}}

@@ -14,9 +14,9 @@ from assets import versions
 from debrief import content
 
 TOP = Path(__file__).parents[2]
-OF_COMMANDS = {"session_comparer.txt", "trouble_line.txt"}
-"""Asked with by `debrief score --against`, `validity` and `advice`, of which no asset keeps rows."""
-PACKAGED = {"debrief.rubrics": "avoided.toml", "debrief.training": "known_tools.toml"}
+OF_COMMANDS = {"trouble_line.txt"}
+"""Asked with by `debrief advice`, of which no asset keeps rows."""
+PACKAGED = {"debrief.training": "known_tools.toml"}
 """Files beside the code whose words stand in questions to judges, and in training lines."""
 
 
@@ -83,7 +83,7 @@ def test_what_one_call_asks_changes_scores_and_judgements_and_what_follows(
     copy: Copy, path: str
 ) -> None:
     changed = copy.changed_by(path)
-    assert {"SCORING", "JUDGING", "MINING", "AGREEMENT", "TRAINING", "LEADERBOARD"} <= changed
+    assert {"SCORING", "JUDGING", "MINING", "TRAINING", "LEADERBOARD"} <= changed
     assert not {"SESSIONS", "SNAPSHOTS", "METADATA", "TROUBLES"} & changed
 
 

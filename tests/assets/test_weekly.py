@@ -12,6 +12,7 @@ import pytest
 from assets.evaluations import session_scores
 from assets.reports import done_in, fingerprint_leaderboard, weekly_report
 from assets.sessions import raw_sessions, tokens_as_reported
+from assets.signals import session_signals
 from debrief.stages import reports
 from debrief.weekly import DONE
 from resources import EvaluatorResource, SessionStore
@@ -57,11 +58,11 @@ def test_why_a_stage_failed_stands_in_a_line_of_its_own(tmp_path: Path) -> None:
 
 def test_a_week_is_summed_up_before_anything_else(tmp_path: Path) -> None:
     lake_of(tmp_path / "lake", team(2), {})
-    result, _ = _run(session_scores, tmp_path, WEEK, no_model=True)
-    (made,) = result.asset_materializations_for_node("session_scores")
+    result, _ = _run(session_signals, tmp_path, WEEK, no_model=True)
+    (made,) = result.asset_materializations_for_node("session_signals")
     assert next(iter(made.metadata)) == "in_short"
     assert "shown_at" not in made.metadata, "plain Dagster has no such page"
-    assert str(made.metadata["in_short"].value).startswith("1 scored")
+    assert str(made.metadata["in_short"].value).startswith("1 session")
 
 
 def test_a_week_links_to_its_page_where_pages_are_served(
@@ -86,7 +87,7 @@ def test_a_page_keeps_what_was_done_through_versions_and_one_that_alone_says_it_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = lake_of(tmp_path / "lake", team(2), {})
-    path, done = f"reports/{WEEK}.md", "| session_scores | 1 | 1 | 0 | 0 |"
+    path, done = f"reports/{WEEK}.md", "| session_signals | 1 | 1 | 0 | 0 |"
 
     def page(*assets: dg.AssetsDefinition) -> str:
         result, _ = _run([*assets, weekly_report], tmp_path, WEEK, no_model=True)
@@ -94,7 +95,7 @@ def test_a_page_keeps_what_was_done_through_versions_and_one_that_alone_says_it_
         assert reports.report_is_current(lake, WEEK)
         return (lake.read_bytes(path) or b"").decode()
 
-    first = page(session_scores)
+    first = page(session_signals)
     assert page(fingerprint_leaderboard) == first  # of all weeks, and no work of this one
     assert done in first
     monkeypatch.setattr(reports, "PAGE", "of a later version")

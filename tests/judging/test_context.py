@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from debrief.judging.context import changes_of, context_from_session, has_change, requests_of
 from debrief.judging.fitting import FileDiff, fit, left_out_note, split_hunks
-from tests.signals.scenario import Story, steps, story_of
 from tests.judging.scenario import make_session
+from tests.signals.scenario import Story, steps, story_of
 
 ONE = "@@ -1,2 +1,2 @@\n import os\n-a = 1\n+a = 2\n"
 TWO = "@@ -9,1 +9,2 @@\n x\n+y\n"

@@ -9,7 +9,6 @@ from debrief.errors import ModelError
 from debrief.judging.evaluation import evaluate_week, weighted_average
 from debrief.judging.model import ChangeContext, Judge, JudgeEvaluation, Judgement
 from debrief.models.usage import total_cost
-from debrief.scoring.offline_evaluator import OfflineEvaluator
 from debrief.sessions.model import Session
 from debrief.training.samples import judges_mean
 from tests.judging.scenario import CountingJudge, make_session
@@ -113,19 +112,12 @@ def test_a_context_that_cannot_be_made_fails_that_session_alone() -> None:
         assert rows[0].failure == "OSError: the worktree is gone"
 
 
-def test_the_offline_evaluator_gives_the_same_rows_alone_and_in_threads() -> None:
+def test_threads_give_the_same_rows_as_one_after_the_other() -> None:
     sessions = [edited(id=f"s{number}", prompt=f"Add {number} things") for number in range(6)]
-    judges = [Judge(name=n, weight=0.5, model="offline", body="b") for n in ("plan", "code")]
-    alone = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1"))
-    threaded = list(evaluate_week(sessions, judges, OfflineEvaluator(), "f1", concurrency=3))
+    alone = list(evaluate_week(sessions, JUDGES, CountingJudge(), "f1"))
+    threaded = list(evaluate_week(sessions, JUDGES, CountingJudge(), "f1", concurrency=3))
     assert alone == threaded
     assert {row.status for row in alone} == {"ok"}
-
-
-def test_a_row_answered_offline_can_never_pass_for_a_models() -> None:
-    rows = list(evaluate_week([edited()], JUDGES, OfflineEvaluator(), "f1"))
-    assert [row.status for row in rows] == ["failed", "failed"]
-    assert "would be answered offline" in rows[0].failure
 
 
 def row(weight: float, score: float | None) -> JudgeEvaluation:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from debrief.langfuse.client import RETRIES, LangfuseClient
 from debrief.langfuse.fetcher import SessionFetcher
+from debrief.scoring.dimensions import BY_NAME, dimension_score
 from debrief.scoring.model import SessionScores
-from debrief.scoring.scorer import score_session
-from debrief.sessions.model import Session, ToolCall, Turn
+from debrief.scoring.verdict import SessionVerdict
+from debrief.sessions.model import Evidence, Session, ToolCall, Turn
 from tests.langfuse.server import Json, LangfuseServer
-from tests.scoring.scenario import ScriptedScorer, session
 from tests.waiting import LONG
 
 START = datetime(2026, 10, 5, 12, tzinfo=UTC)
@@ -38,13 +38,44 @@ def client_of(
     return LangfuseClient(server.host, server.public_key, secret, retries=retries, timeout=LONG)
 
 
+_SAID: dict[str, str | float] = {
+    "task_completion": "complete",
+    "execution_quality": 0.8,
+    "tool_mastery": 0.7,
+    "resource_efficiency": 0.6,
+    "security_compliance": "adequate",
+    "user_satisfaction": "good",
+}
+
+
 def scored(identity: str = "s1", model: str = "some-model") -> SessionScores:
-    return score_session(session(identity), ScriptedScorer(model=model))
+    """A review that says something of every dimension."""
+    return SessionScores(
+        session_id=identity,
+        session_digest="d1",
+        started=START,
+        ended=START + timedelta(minutes=20),
+        task="shop",
+        tool="claude-code",
+        model=model,
+        scoring_fingerprint="5c0e1d2a",
+        status="ok",
+        dimension_scores=tuple(
+            dimension_score(BY_NAME[name].name, score, f"seen in turn 1, {name}", (Evidence(1),))
+            for name, score in _SAID.items()
+        ),
+        overall_quality=0.698,
+        verdict=SessionVerdict(
+            verdict="complete_verified", basis="review", source=model, evidence=(Evidence(1),)
+        ),
+    )
 
 
 def failed(identity: str = "s9") -> SessionScores:
     row = scored(identity)
-    return replace(row, status="failed", failure="no answer", verdicts=(), overall_quality=None)
+    return replace(
+        row, status="failed", failure="no answer", dimension_scores=(), overall_quality=None
+    )
 
 
 def iso(seconds: float) -> str:

@@ -15,6 +15,7 @@ from debrief.langfuse.errors import LangfuseAwayError, RequestRefusedError
 from debrief.langfuse.fetcher import SessionFetcher
 from debrief.langfuse.session_scorer import SessionScorer
 from debrief.scoring.traces import trace_text, traces_of
+from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session, Usage
 from tests.langfuse.scenario import (
     START,
@@ -289,6 +290,10 @@ def test_a_session_is_scored_and_stored_from_its_id_alone(server: LangfuseServer
     sent = len(server.sent("POST", "/scores"))
     assert whole.store(row) == whole.receipts["s1"]
     assert len(server.sent("POST", "/scores")) == sent
+    person = SessionVerdict(verdict="failed", basis="person", source="ann")
+    whole.store(row, verdict=person)
+    (kept,) = (score for score in server.scores.values() if score["name"] == "verdict")
+    assert (kept["value"], kept["metadata"]["basis"]) == ("failed", "person")
 
 
 def test_scores_that_the_server_does_not_take_are_returned_all_the_same(

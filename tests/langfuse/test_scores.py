@@ -17,6 +17,8 @@ from debrief.langfuse.outgoing import (
     NAMES,
     VERDICT,
     ScoreReceipt,
+    ToScore,
+    UnreviewedSession,
     evidence_link,
     outgoing_scores,
     plain_comment,
@@ -24,7 +26,6 @@ from debrief.langfuse.outgoing import (
 from debrief.langfuse.scores import WriteOptions
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.dimensions import OVERALL
-from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VERDICT_NAMES, SessionVerdict
 from debrief.sessions.model import Evidence
 from tests.langfuse.scenario import START, Clock, client_of, failed, scored
@@ -37,7 +38,7 @@ KNOWN = replace(EVERYWHERE, all_sessions=False)
 
 def write_scores(
     client: LangfuseClient,
-    rows: Iterable[SessionScores],
+    rows: Iterable[ToScore],
     previous: Sequence[ScoreReceipt] = (),
     **more: Any,
 ) -> list[ScoreReceipt]:
@@ -109,8 +110,10 @@ def test_configs_are_made_once_and_found_on_a_second_page(server: LangfuseServer
 def test_a_changed_score_is_updated_in_place(server: LangfuseServer) -> None:
     first = write_scores(client_of(server), [scored()])
     row = scored()
-    changed = replace(row.verdicts[1], value=0.1)
-    row = replace(row, verdicts=(row.verdicts[0], changed, *row.verdicts[2:]))
+    changed = replace(row.dimension_scores[1], value=0.1)
+    row = replace(
+        row, dimension_scores=(row.dimension_scores[0], changed, *row.dimension_scores[2:])
+    )
     second = write_scores(client_of(server), [row], first)
     assert [r.score_id for r in second] == [r.score_id for r in first]
     assert values_of(server)["execution_quality"] == 0.1
@@ -199,8 +202,10 @@ def test_two_who_make_a_config_at_once_come_to_use_the_same(server: LangfuseServ
 
 def test_a_dimension_without_a_value_writes_no_score(server: LangfuseServer) -> None:
     row = scored()
-    nothing = replace(row.verdicts[2], value=None, category=None)
-    given = replace(row, verdicts=(*row.verdicts[:2], nothing, *row.verdicts[3:]))
+    nothing = replace(row.dimension_scores[2], value=None, category=None)
+    given = replace(
+        row, dimension_scores=(*row.dimension_scores[:2], nothing, *row.dimension_scores[3:])
+    )
     written = {receipt.name for receipt in write_scores(client_of(server), [given])}
     assert len(written) == ALL - 1
     assert nothing.dimension not in written
@@ -208,21 +213,25 @@ def test_a_dimension_without_a_value_writes_no_score(server: LangfuseServer) -> 
 
 TOLD = SessionVerdict(
     verdict="partial",
-    basis="check",
-    check="pytest <b>",
+    basis="review",
+    source="judge <b>",
+    stated="complete_verified",
+    objection="failed_check",
     evidence=(Evidence(3, "c1", "hush, 1 failed"), Evidence(4)),
 )
 
 
-def test_the_verdict_is_a_category_with_its_ground_beside_it(server: LangfuseServer) -> None:
+def test_the_verdict_is_a_category_with_its_basis_beside_it(server: LangfuseServer) -> None:
     row = replace(scored(), verdict=TOLD)
     client = client_of(server)
     first = write_scores(client, [row], redact=lambda text: text.replace("hush", "****"))
     (kept,) = (score for score in server.scores.values() if score["name"] == VERDICT)
     assert (kept["value"], kept["dataType"]) == ("partial", "CATEGORICAL")
     assert kept["comment"].startswith(
-        "The last check failed: pytest ‹b› (turns 3, 4: “****, 1 failed”)."
+        "Reviewed by judge ‹b›. It says complete, verified; the last check failed (turns 3, 4: "
+        "“****, 1 failed”)."
     )
+    assert kept["metadata"]["basis"] == "review"
     assert "Evidence: session s1, turns 3, 4\n" in kept["comment"]
     (config,) = (config for config in server.configs if config["name"] == VERDICT)
     assert {one["label"] for one in config["categories"]} == set(VERDICT_NAMES)
@@ -232,10 +241,48 @@ def test_the_verdict_is_a_category_with_its_ground_beside_it(server: LangfuseSer
     assert values_of(server)[VERDICT] == "complete_verified"
 
 
+def test_a_persons_verdict_comes_before_the_reviews_and_names_no_reviewer(
+    server: LangfuseServer,
+) -> None:
+    person = SessionVerdict(verdict="failed", basis="person", source="ann")
+    row, client = replace(scored(), verdict=TOLD), client_of(server)
+    first = write_scores(client, [row])
+    second = write_scores(client, [row], first, verdicts={"s1": person})
+    assert [receipt.score_id for receipt in second] == [receipt.score_id for receipt in first]
+    (kept,) = (score for score in server.scores.values() if score["name"] == VERDICT)
+    assert (kept["value"], kept["metadata"]["basis"]) == ("failed", "person")
+    assert kept["metadata"]["scorer"] == ""
+    assert "ann said so" in kept["comment"]
+    assert "some-model" not in kept["comment"]
+    assert values_of(server)["tool_mastery"] is not None, "the review's other scores stay"
+
+
+BARE = UnreviewedSession(session_id="s1", started=START, task="shop", tool="codex")
+
+
+def test_a_session_without_a_review_sends_the_verdict_of_a_person_and_nothing_more(
+    server: LangfuseServer,
+) -> None:
+    client = client_of(server)
+    assert write_scores(client, [BARE]) == []
+    assert server.requests == []
+    outcome = SessionVerdict(verdict="complete_verified", basis="outcome", source="ci")
+    first = write_scores(client, [BARE], verdicts={"s1": outcome})
+    assert values_of(server) == {VERDICT: "complete_verified"}
+    (kept,) = server.scores.values()
+    assert kept["comment"].startswith("Outcome: CI.\n")
+    assert (kept["metadata"]["basis"], kept["metadata"]["task"]) == ("outcome", "shop")
+    withdrawn = write_scores(client, [BARE], first)
+    assert [receipt.score_id for receipt in withdrawn] == [receipt.score_id for receipt in first]
+    (kept,) = server.scores.values()
+    assert kept["metadata"]["outdated"] is True
+    assert kept["comment"].startswith("Outdated: nobody gives this now.")
+
+
 def test_a_mean_is_sent_only_where_there_is_one_and_says_of_how_few_it_is() -> None:
     row = scored()
-    few = [replace(verdict, value=None, category=None) for verdict in row.verdicts[2:]]
-    row = replace(row, verdicts=(*row.verdicts[:2], *few))
+    few = [replace(verdict, value=None, category=None) for verdict in row.dimension_scores[2:]]
+    row = replace(row, dimension_scores=(*row.dimension_scores[:2], *few))
     *_, mean = outgoing_scores(row)
     assert (mean.name, mean.comment.splitlines()[0]) == (OVERALL, "Mean of 2 dimensions")
     assert "tool_mastery: –" in mean.comment
@@ -243,7 +290,7 @@ def test_a_mean_is_sent_only_where_there_is_one_and_says_of_how_few_it_is() -> N
     assert without == {VERDICT, "task_completion", "execution_quality"}
 
 
-def test_a_session_that_was_not_scored_sends_nothing(server: LangfuseServer) -> None:
+def test_a_session_whose_review_failed_sends_nothing(server: LangfuseServer) -> None:
     assert write_scores(client_of(server), [failed()]) == []
     assert server.requests == []
 
@@ -355,8 +402,8 @@ def test_a_score_that_is_none_is_not_sent(
     server: LangfuseServer, category: str | None, value: float
 ) -> None:
     row = scored()
-    verdict = replace(row.verdicts[0], category=category, value=value)
-    broken = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    verdict = replace(row.dimension_scores[0], category=category, value=value)
+    broken = replace(row, dimension_scores=(verdict, *row.dimension_scores[1:]))
     (receipt,) = write_scores(client_of(server), [broken])
     assert (receipt.status, receipt.name) == ("failed", "task_completion")
     assert receipt.reason.startswith("not sent: ")
@@ -405,8 +452,8 @@ def test_scores_go_to_the_trace_once_that_is_chosen_and_the_earlier_ones_stay() 
         assert write_scores(client, [scored()], second, options=on_trace, **said) == second
         assert write_scores(client, [scored()], second, options=KNOWN, **said) != second
         assert len(server.requests) == sent
-        nothing = replace(scored().verdicts[2], value=None, category=None)
-        fewer = replace(scored(), verdicts=(*scored().verdicts[:2], nothing))
+        nothing = replace(scored().dimension_scores[2], value=None, category=None)
+        fewer = replace(scored(), dimension_scores=(*scored().dimension_scores[:2], nothing))
         write_scores(client_of(server), [fewer], options=on_trace)
         outdated = [s for s in server.scores.values() if s["metadata"].get("outdated")]
         assert {score.get("traceId") for score in outdated} == {"t-first"}
@@ -422,12 +469,12 @@ def test_a_comment_holds_nothing_that_a_browser_acts_on() -> None:
 
 def test_a_comment_is_redacted_and_bounded() -> None:
     row = scored()
-    verdict = replace(row.verdicts[0], rationale="hush " * 5_000)
-    row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    verdict = replace(row.dimension_scores[0], rationale="hush " * 5_000)
+    row = replace(row, dimension_scores=(verdict, *row.dimension_scores[1:]))
     (_, first, *_) = outgoing_scores(row, redact=lambda text: text.replace("hush", "****"))
     assert len(first.comment) <= LONGEST_COMMENT
     assert "hush" not in first.comment
-    assert first.comment.endswith(f"Scored by some-model ({row.scoring_fingerprint})")
+    assert first.comment.endswith(f"Reviewed by some-model ({row.scoring_fingerprint})")
 
 
 def test_a_session_with_a_strange_id_is_linked_to_by_its_whole_id() -> None:
@@ -451,8 +498,8 @@ def test_a_secret_split_by_what_cannot_be_seen_is_still_taken_out() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     hidden = "\u200b".join((secret[:9], secret[9:]))
     row = scored()
-    verdict = replace(row.verdicts[0], rationale=f"turn 1 shows {hidden} in a file")
-    row = replace(row, verdicts=(verdict, *row.verdicts[1:]))
+    verdict = replace(row.dimension_scores[0], rationale=f"turn 1 shows {hidden} in a file")
+    row = replace(row, dimension_scores=(verdict, *row.dimension_scores[1:]))
     redactor = Redactor(b"k" * 32)
     (_, first, *_) = outgoing_scores(row, redact=lambda text: redactor.redact(text).text)
     assert secret not in first.comment

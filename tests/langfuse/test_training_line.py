@@ -102,7 +102,7 @@ def test_a_call_whose_arguments_nobody_tells_is_not_trained_on() -> None:
     assert not_trained_in(line.messages) == (NotTrained(turn=1, reason="unknown_arguments"),)
     counts = SetCounts()
     counts.add_line(line.metadata, not_trained_in(line.messages), line_row(line, b"", 0))
-    card = training_card("t", "a-b", TrainingOptions(), 1, counts, [], "")
+    card = training_card("t", "a-b", TrainingOptions(), 1, counts, [])
     assert "1: the arguments of a call are not known" in card
     assert calls_of(told.turns[0])[0].input == '{"folder":"tests"}'
     assert not_trained_in(line_of(told).messages) == ()

@@ -74,17 +74,17 @@ def test_a_score_that_the_latest_scoring_does_not_give_says_so(site: Site, is_kn
         replace(verdict, value=None, category=None, rationale="Nothing to go by.")
         if verdict.dimension == "security_compliance"
         else verdict
-        for verdict in row_of(site).verdicts
+        for verdict in row_of(site).dimension_scores
     )
-    fewer = replace(row_of(site, "offline"), verdicts=verdicts)
+    fewer = replace(row_of(site, "another"), dimension_scores=verdicts)
     second = write_scores(site.client, [fewer], first if is_known else ())
     assert statuses(second) == {"written": ALL}
     outdated = [score for score in site.scores() if score["metadata"]["outdated"]]
     assert [(one["name"], one["value"]) for one in outdated] == [
         ("security_compliance", "adequate")
     ]
-    assert outdated[0]["comment"].startswith("Outdated: the latest scoring gives no value. Not")
-    assert {score["metadata"]["scorer"] for score in site.scores()} == {"offline"}
+    assert outdated[0]["comment"].startswith("Outdated: nobody gives this now. Nothing to go by.")
+    assert {score["metadata"]["scorer"] for score in site.scores()} == {"another"}
     assert write_scores(site.client, [fewer], second) == second
     write_scores(site.client, [row_of(site)], second)
     assert {score["metadata"]["outdated"] for score in site.scores()} == {False}

@@ -269,7 +269,7 @@ def test_two_sessions_are_scored_or_fail_with_the_cause_in_twice_the_announced_c
         judged_rows = list(
             evaluate_week(SESSIONS, by.judges, by.session_judge, by.eval_fingerprint)
         )
-    rows = [*scored, *judged_rows]
+    rows: list[Any] = [*scored, *judged_rows]
     assert by.spent.calls <= 2 * ANNOUNCED
     assert len(server.calls) <= odd.requests
     for row in rows:

@@ -168,6 +168,26 @@ def test_an_answer_in_which_a_tool_was_called_is_refused(
     assert len(program.asked) == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "command", "said"),
+    [
+        ("claude-code", "claude", stand_ins.claude("Fi\x1b[2Jne \ud83d.")),
+        (
+            "codex",
+            "codex",
+            stand_ins.codex({"id": "1", "type": "agent_message", "text": "Fi\x00ne \ud83d."}),
+        ),
+        ("gemini-cli", "gemini", stand_ins.gemini("Fi\x00ne \ud83d.")),
+    ],
+)
+def test_half_a_surrogate_pair_and_control_characters_cost_no_answer(
+    here: Path, name: str, command: str, said: object
+) -> None:
+    StandIn(here, command).says(said)
+    text = model(name).ask("x").text
+    assert text.removeprefix("Fi").replace("[2J", "") == "ne \ufffd."
+
+
 def test_a_spent_plan_is_waited_for_as_it_says(claude: StandIn) -> None:
     limit = printed(stand_ins.claude_failure("You've hit your usage limit. Try again in 1 second."))
     fine = printed(stand_ins.claude())

@@ -8,30 +8,20 @@ from pathlib import Path
 import pytest
 
 from debrief.errors import InputError
-from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv, worth_of
+from debrief.outcomes.giving import give_label, given_labels, label_of, labels_csv
 from debrief.outcomes.labels import annotations_of, labels_from_csv
 from debrief.outcomes.store import Label, Labels, put_labels, success_labels
 from debrief.redaction.redactor import Redactor
-from debrief.rubrics.agreement_report import store_agreement
-from debrief.scoring.model import SessionScores
-from debrief.scoring.verdict import SessionVerdict
-from debrief.sessions.model import Session
-from debrief.validity.refitting import rows_of_lake
-from tests.training import scenario
+from tests.certification.scenario import reviewed_lake
 
 TOKEN = "ghp_" + "a8Kd93jfLs02mXq7Vb5nTz1RwYc6He4GuPio"
-SESSIONS = [scenario.session(f"s{number}") for number in range(1, 5)]
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    lake = Lake(str(tmp_path / "lake"))
-    week = week_of(SESSIONS[0].started)
-    lake.write("raw_sessions", week, SESSIONS, Session)
-    lake.write("session_scores", week, map(scenario.scores, SESSIONS), SessionScores)
-    return lake
+    names = [f"s{number}" for number in range(1, 5)]
+    return reviewed_lake(str(tmp_path / "lake"), dict.fromkeys(names, "partial"))
 
 
 def give(lake: Lake, session: str, name: str, value: str, note: str = "", by: str = "ada") -> None:
@@ -98,12 +88,7 @@ def test_labels_of_pages_count_wherever_peoples_labels_do(lake: Lake) -> None:
     give(lake, "s3", "success", "unsure")
     give(lake, "s1", "task_completion", "complete")
     give(lake, "s2", "my own thought", "1")
-    agreement = store_agreement(lake)
-    assert [(row.name, row.labelled, row.agreed) for row in agreement.rows] == [
-        ("task_completion", 1, 1.0)
-    ]
-    assert (agreement.unmatched, agreement.problems) == ((), ())
-    labels = rows_of_lake(lake, {"view"}).labels
+    labels = success_labels(lake)
     assert {id_: (success.success, success.source) for id_, success in labels.items()} == {
         "s1": (True, "view"), "s2": (False, "view"),
     }  # fmt: skip
@@ -135,46 +120,3 @@ def test_what_nobody_types_is_refused(name: str, value: str, note: str, reason: 
 def test_what_a_terminal_would_obey_is_not_kept() -> None:
     made = label_of("s1", "a\x1b[31m\n b", "1\u202e", "one\r\ntwo\x00", "ada")
     assert (made.name, made.value, made.detail) == ("a\ufffd[31m b", "1\ufffd", "one\ntwo\ufffd")
-
-
-def test_a_label_teaches_most_where_nothing_tells_and_judges_disagree() -> None:
-    (session, *_) = SESSIONS
-    sure = SessionVerdict(verdict="complete_verified", basis="check", check="pytest")
-    unchecked = SessionVerdict(verdict="complete_unverified", basis="no_check")
-    mute = SessionVerdict(verdict="undetermined", basis="no_change")
-    high, low = scenario.judgement(session, score=0.9), scenario.judgement(session, "tidy", 0.2)
-    parts = {"uncertain": True, "chunk_agreement": 0.4}
-    ranked = [
-        worth_of([scenario.scores(session, verdict=unchecked, **parts)], [high, low]),
-        worth_of([scenario.scores(session, verdict=unchecked)], [high, low]),
-        worth_of([scenario.scores(session, verdict=sure)], [high, low]),
-        worth_of([scenario.scores(session, verdict=mute)], []),
-        worth_of([scenario.scores(session, verdict=unchecked)], [high]),
-        worth_of([scenario.scores(session, verdict=sure)], [high, high]),
-        worth_of([scenario.scores(session, None, status="failed")], [high, low]),
-    ]
-    assert [worth.value for worth in ranked] == sorted((w.value for w in ranked), reverse=True)
-    assert ranked[0].why == (
-        "It looks done, and nothing shows it. No check ran after the last edit.",
-        "Judges differ: reuse (offline) says 0.90, tidy (offline) 0.20.",
-        "Its parts were scored differently (agreement 0.40).",
-    )
-    assert ranked[3].why == (
-        "Nothing tells whether it was done. Nothing was changed, so there is nothing to check.",
-    )
-    assert (ranked[-1].value, ranked[-1].why) == (0.0, ())
-
-
-def test_judges_differ_from_a_quarter_on() -> None:
-    (session, *_) = SESSIONS
-    sure = scenario.scores(
-        session, verdict=SessionVerdict(verdict="complete_verified", basis="check")
-    )
-    high = scenario.judgement(session, score=0.75)
-    apart, near = (
-        worth_of([sure], [high, scenario.judgement(session, "tidy", score)])
-        for score in (0.5, 0.51)
-    )
-    assert apart.why == ("Judges differ: reuse (offline) says 0.75, tidy (offline) 0.50.",)
-    assert near.why == ()
-    assert near.value > 0

@@ -184,9 +184,10 @@ def test_other_peoples_files_in_the_same_commit_change_no_outcome(
             repo.git("revert", "--no-edit", "HEAD", hours=30)
         committed = shell("git commit -qm Retry", f"[main {mine[:7]}] Retry\n 1 file changed")
         became(folder, worked(repo, edit(repo), *[committed] * named))
-        found.append(success_labels(Lake(str(folder / "lake"))))
+        known = success_labels(Lake(str(folder / "lake")))
+        found.append({id_: success[:3] for id_, success in known.items()})
     assert found[0] == found[1]
-    assert found[0]["s1"].success is (ends == "stays")
+    assert found[0]["s1"][0] is (ends == "stays")
 
 
 def test_a_reverted_commit_is_a_failure_until_the_revert_is_reverted(
@@ -197,7 +198,7 @@ def test_a_reverted_commit_is_a_failure_until_the_revert_is_reverted(
     repo.git("revert", "--no-edit", "HEAD", hours=30)
     undo = repo.git("rev-parse", "HEAD")
     assert became(tmp_path, one)["revert"] == ("no", f"{undo[:8]} reverts {mine[:8]}")
-    assert success_labels(Lake(str(tmp_path / "lake")))["s1"] == (False, "revert", "checkout")
+    assert success_labels(Lake(str(tmp_path / "lake")))["s1"][:3] == (False, "revert", "checkout")
     repo.git("revert", "--no-edit", "HEAD", hours=40)
     assert "revert" not in became(tmp_path, one)
     repo.git("revert", "--no-edit", mine, hours=50)
@@ -348,11 +349,11 @@ def test_a_benchmarks_reward_is_read_from_the_trial_a_transcript_lies_in(tmp_pat
     (trial / "verifier/reward.txt").write_text("1\n")
     lake = Lake(str(tmp_path / "lake"))
     assert became(tmp_path, one)["benchmark"] == ("yes", "reward 1")
-    assert success_labels(lake)["s1"] == (True, "benchmark", "fix-git")
+    assert success_labels(lake)["s1"][:3] == (True, "benchmark", "fix-git")
     result = {"task_name": "fix-git", "verifier_result": {"rewards": {"reward": 0.5}}}
     (trial / "result.json").write_text(json.dumps(result))
     put_labels(lake, outcomes_beside(lake))
-    assert success_labels(lake)["s1"] == (False, "benchmark", "fix-git")
+    assert success_labels(lake)["s1"][:3] == (False, "benchmark", "fix-git")
     (trial / "result.json").unlink()
     (trial / "verifier/reward.txt").write_text("not a number")
     put_labels(lake, outcomes_beside(lake))

@@ -73,7 +73,7 @@ def test_people_who_disagree_are_settled_by_the_middle_and_the_worse_of_two(lake
         label("nobody", "1"),
     ]
     put_labels(lake, Labels(labels=tuple(said)))
-    assert success_labels(lake) == {
+    assert {id_: found[:3] for id_, found in success_labels(lake).items()} == {
         "s1": (True, "csv", "s1"),
         "s2": (True, "person", "retry-queue"),
         "s3": (False, "csv", "s3"),
@@ -88,7 +88,7 @@ def test_the_last_word_of_one_person_counts_in_whatever_order_it_is_read(lake: L
         for hour, value in hours
     ]  # fmt: skip
     put_labels(lake, Labels(labels=tuple(said)))
-    assert success_labels(lake)["s1"] == (True, "langfuse", "s1")
+    assert success_labels(lake)["s1"][:3] == (True, "langfuse", "s1")
 
 
 def test_labels_of_a_name_give_sessions_numbers_by_rater_and_however_they_are_written(

@@ -1,7 +1,7 @@
-"""Sessions that nobody should train on: what a run, its cards, exports and leaderboard do of them.
+"""Sessions that nobody should train on: what a run, its cards and exports do of them.
 
-A fork, words for a judge, a redaction in doubt, a reading that would train on nothing, and requests
-that are not known, all by one model. Beside them, two models whose work differs by one line.
+A fork, words for a judge, a redaction in doubt, a review that would train on nothing, and requests
+that are not known, all by one model. Beside them, two other models on the same repository.
 """
 
 from __future__ import annotations
@@ -24,12 +24,10 @@ from tests.pipelines.test_model_run import SCORING, answer, riding, run_with, ve
 from tests.redaction.synthetic import Maker
 from tests.sessions.scenario import MONDAY, Log
 
-SMALL, LARGE = 30, 31
-"""Changed lines of the most work that is small, and of the least that is not."""
-ONE_SIZE = 5
-"""Sessions of each model on work of one size: as many as a comparison takes."""
+EACH = 5
+"""Sessions of each other model: as many as a comparison takes."""
 NAMES = ("original", "fork", "injected", "unsure", "unfit", "begun", "middle")
-LEFT_OUT = {"suspected": "injected", "unsure": "unsure", "reading": "unfit", "no_request": "begun"}
+LEFT_OUT = {"suspected": "injected", "unsure": "unsure", "review": "unfit", "no_request": "begun"}
 """The session that is left out for each kind of reason."""
 OWN = ["FORK went on", "MIDDLE seen", "ORIGINAL first", "ORIGINAL went on"]
 """What the model said on known requests of the other sessions, each in its own."""
@@ -96,14 +94,14 @@ def logs() -> Iterator[Log]:
     yield told(begun("begun"), "", "BEGUN unseen")
     middle = told(begun("middle"), "", "MIDDLE unseen")
     yield told(middle, "Show balances as a table", "MIDDLE seen")
-    for number in range(2 * ONE_SIZE):
-        model, lines = (("model-b", SMALL), ("model-c", LARGE))[number % 2]
+    for number in range(2 * EACH):
+        model = ("model-b", "model-c")[number % 2]
         work = f"Add module number {number}, which keeps the ledger {number * 7919}"
-        yield told(begun(str(100 + number)), work, "Added.", lines=lines, model=model)
+        yield told(begun(str(100 + number)), work, "Added.", model=model)
 
 
 def reply(call: Call) -> Reply:
-    """Read every session as done, one of them as unfit for training."""
+    """Review every session as complete, one of them as unfit for training."""
     if SCORING not in call.system:
         return answer(call)
     said = json.loads(verdicts(judged=dict.fromkeys(riding(call), 0.9)))
@@ -160,7 +158,7 @@ def test_an_export_trains_on_what_each_session_has_of_its_own(run: Run, form: st
     lines = [json.loads(line) for line in written.splitlines()]
     trained = [text for line in lines for text in trained_texts(form, line)]
     assert sorted(text for text in trained if text not in ("", "Added.")) == TRAINED[form]
-    assert trained.count("Added.") == 2 * ONE_SIZE
+    assert trained.count("Added.") == 2 * EACH
     assert not [name for name in LEFT_OUT.values() if name.upper() in written]
 
 
@@ -178,14 +176,14 @@ def trained_texts(form: str, line: dict[str, Any]) -> list[str]:
     ]
 
 
-def test_models_are_compared_on_work_of_one_size_alone(run: Run) -> None:
-    said = run.home.typed("leaderboard", "--format", "json", "--lake", run.lake.url)
+def test_models_that_complete_as_much_are_not_told_apart(run: Run) -> None:
+    said = run.home.typed("leaderboard", "--lake", run.lake.url)
     assert said.code == 0, said.all
-    rows = {row["model"]: row for row in json.loads(said.out)}
-    assert {model: row["standing"] for model, row in rows.items()} == {
-        "claude-opus-4-5": "best",
-        "model-b": "level",
-        "model-c": "other_work",
-    }
-    assert rows["model-b"]["difference"]["value"] == 0
-    assert rows["model-c"]["rank"] is None
+    for model in ("model-b", "model-c"):
+        words = f"Opus and {model} cannot be told apart: 7 of 7 against 5 of 5 reviewed sessions"
+        assert words in said.out
+    found = json.loads(
+        run.home.typed("leaderboard", "--format", "json", "--lake", run.lake.url).out
+    )
+    rows = {row["model"]: (row["reviewed"], row["complete"]) for row in found["models"]}
+    assert rows == {"opus": (7, 7), "model-b": (5, 5), "model-c": (5, 5)}

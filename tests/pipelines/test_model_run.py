@@ -295,6 +295,24 @@ def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(hom
     )
 
 
+def test_sessions_whose_answers_never_fit_take_twice_the_announced_calls(home: Home) -> None:
+    folder = home.path / "transcripts"
+    folder.mkdir()
+    for number in range(4):
+        lines = [line.replace("cents", f"unit{number}") for line in conversation(f"s{number}")]
+        write(folder, f"s{number}.jsonl", lines)
+    with OpenAIServer(lambda call: Reply("It is sunny.")) as server:
+        done = run_with(home, folder, server)
+        assert len(server.calls) == 8
+    assert "would be asked 4 questions on 4 sessions" in done.err
+    assert "in 8 calls at most" in done.err
+    assert done.code == 1
+    assert "every question failed" in done.err
+    rows = Lake(str(home.path / "lake")).read("session_scores", WEEK, SessionScores)
+    why = "in 2 calls: it holds no object with requests, a verdict and a quality"
+    assert [why in row.failure for row in rows] == [True] * 4
+
+
 def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Home) -> None:
     folder = home.path / "transcripts"
     folder.mkdir()

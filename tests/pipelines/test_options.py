@@ -53,8 +53,9 @@ def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
     assert evaluator(model="claude-code") == (False, "claude-code")
 
 
-def test_limits_hold_for_all_runs_together() -> None:
-    spent = [Done(stage="session_scores", calls=3, cost_usd=0.5), Done(stage="rubrics", calls=1)]
-    limited = {"model": "openai/tiny", "max_cost_usd": 2.0, "max_calls": 3}
-    assert left_of(limited, spent) == {"model": "openai/tiny", "max_cost_usd": 1.5, "max_calls": 0}
-    assert left_of({"model": ""}, spent) == {"model": ""}
+def test_runs_that_belong_together_share_the_limits_of_the_command() -> None:
+    parts = [Done(stage="a", calls=3, cost_usd=0.5), Done(stage="b", calls=4, cost_usd=None)]
+    limited = {"model": "m", "max_calls": 8, "max_cost_usd": 2.0}
+    assert left_of(limited, parts) == {"model": "m", "max_calls": 1, "max_cost_usd": 1.5}
+    assert left_of({"max_calls": 5}, parts) == {"max_calls": 0}
+    assert left_of({"model": "m"}, parts) == {"model": "m"}

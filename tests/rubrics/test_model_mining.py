@@ -152,7 +152,7 @@ def test_rubrics_that_a_session_puts_into_the_miners_mouth_are_refused() -> None
 
     found = ModelMiner("m", echo).extract(WEEK, "excellence", read((sessions, rows)))
     assert found.rubrics == ()
-    assert len(asked) == 3
+    assert len(asked) == 2
     assert "repeats words of the recording" in found.unmined[0].reason
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from msgspec.structs import replace
 
 from debrief.errors import ModelError
-from debrief.scoring.dimensions import BY_NAME, dimension_score
+from debrief.scoring.dimensions import BY_NAME, dimension_score, dimensions_of
+from debrief.scoring.llm_review import RequestReview, SessionReview, ToolUse
 from debrief.scoring.model import Chunk, ChunkScores, DimensionScore
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, Subagent, ToolCall, Turn, Usage
@@ -39,26 +41,36 @@ def verdicts(**changed: str | float | None) -> tuple[DimensionScore, ...]:
     )
 
 
-READING: Mapping[str, object] = {
+REVIEW: Mapping[str, object] = {
     "requests": [{"turn": 1, "asked": "go on", "state": "done_seen", "proof": None}],
     "claims": [],
     "verdict": "complete_verified",
     "confidence": "high",
     "quality": 0.8,
-    "effort": 0.7,
+    "effort": 0.6,
+    "tools": {"what": "Each call was of use.", "value": 0.7},
     "incidents": [],
     "person": [{"turn": 1, "quote": "please go on", "says": "approval"}],
-    "troubles": [],
+    "frictions": [],
     "train": {"what": "all", "turns": []},
 }
 
 
-def answer(rationale: str = "seen in turn 1", **changed: object) -> str:
-    """What a model answers: done and seen, middling scores, but for what is changed."""
-    scores = {**MIDDLING, **{n: s for n, s in changed.items() if n not in READING}}
-    six = {n: {"rationale": rationale, "score": s} for n, s in scores.items()}
-    read = {**READING, **{n: s for n, s in changed.items() if n in READING}}
-    return json.dumps({**read, "dimensions": six})
+def answer(why: str = "Each call was of use.", **changed: object) -> str:
+    """What a model answers: done and seen, middling numbers, but for what is changed."""
+    return json.dumps({**REVIEW, "tools": {"what": why, "value": 0.7}, **changed})
+
+
+def review(**changed: Any) -> SessionReview:
+    """A review with middling numbers, but for what is changed."""
+    said: dict[str, Any] = {
+        "requests": (RequestReview(turn=1, asked="go on", state="done_seen"),),
+        "verdict": "complete_verified",
+        "quality": 0.8,
+        "effort": 0.6,
+        "tools": ToolUse(value=0.7, what="Each call was of use."),
+    }
+    return SessionReview(**{**said, **changed})
 
 
 def call(identity: str, command: str, result: str | None = "done") -> ToolCall:
@@ -122,11 +134,11 @@ def changing() -> Session:
 
 
 class ScriptedScorer:
-    """Gives each chunk the verdicts that ``say`` returns, and remembers what it was shown."""
+    """Gives each chunk the review that ``say`` returns, and remembers what it was shown."""
 
     def __init__(
         self,
-        say: Callable[[Session, Chunk], tuple[DimensionScore, ...]] = lambda _s, _c: verdicts(),
+        say: Callable[[Session, Chunk], SessionReview] = lambda _s, _c: review(),
         model: str = "scripted",
     ) -> None:
         self.model = model
@@ -135,15 +147,17 @@ class ScriptedScorer:
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         self.seen.append((session.id, chunk.index))
+        said = self._say(session, chunk)
         return ChunkScores(
             index=chunk.index,
             tokens=chunk.tokens,
             own_tokens=chunk.own_tokens,
-            verdicts=self._say(session, chunk),
+            dimension_scores=dimensions_of(said, said.verdict),
+            review=said,
             input_tokens=chunk.tokens,
             output_tokens=10,
         )
 
 
-def refusing(session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:
+def refusing(session: Session, _chunk: Chunk) -> SessionReview:
     raise ModelError("scripted", f"refuses {session.id}")

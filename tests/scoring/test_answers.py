@@ -1,23 +1,28 @@
-"""What models send for a reading, in the forms in which they really send it."""
+"""What models send for a review, in the forms in which they really send it."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from debrief.errors import ModelError
 from debrief.models.answers import Answer, AnswerError
 from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
-from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model import ChunkScores
+from debrief.scoring.dimensions import dimensions_of
+from debrief.scoring.llm_review import SessionReview
 from debrief.scoring.model_scorer import ModelChunkScorer
+from debrief.scoring.quotations import Recording, verified_review
 from debrief.scoring.traces import traces_of
+from debrief.scoring.verdict import VERDICT_NAMES
 from debrief.sessions.model import Evidence, Session
 from tests.scoring.scenario import answer, session, turn
 
@@ -34,19 +39,8 @@ def shop() -> Session:
 
 
 def good() -> dict[str, Any]:
-    """A reading of it with a quotation in every place that takes one."""
+    """A review of it with a quotation in every place that takes one."""
     done = {"turn": 1, "quote": DONE}
-    six = {
-        name: {"rationale": "As turn 1 shows.", "evidence": [done], "score": score}
-        for name, score in {
-            "task_completion": "partial",
-            "execution_quality": 0.5,
-            "tool_mastery": 0.75,
-            "resource_efficiency": 0.5,
-            "security_compliance": None,
-            "user_satisfaction": "partial",
-        }.items()
-    }
     return {
         "requests": [
             {"turn": 1, "asked": "round to cents", "state": "done_seen", "proof": done},
@@ -57,22 +51,25 @@ def good() -> dict[str, Any]:
         "confidence": "medium",
         "quality": 0.5,
         "effort": 0.5,
-        "incidents": [],
+        "tools": {"what": "The test was run too early.", "value": 0.5},
+        "incidents": [{**done, "what": "A file was lost.", "harm": True}],
         "person": [{"turn": 2, "quote": WRONG, "says": "correction"}],
-        "troubles": [{"turn": 1, "quote": DONE, "kind": "false_claim", "what": "It was not so.",
-                      "rule": "Run the totals test before saying that it is done."}],
+        "frictions": [{**done, "kind": "false_claim", "what": "It was not so.",
+                       "rule": "Run the totals test before saying that it is done."}],
         "train": {"what": "parts", "turns": [[2, 2]]},
-        "dimensions": six,
     }  # fmt: skip
 
 
-def scored(text: str, given: Session | None = None) -> ChunkScores:
+def reviewed(text: str, given: Session | None = None) -> SessionReview:
     given = given or shop()
     (chunk,) = chunk_by_tokens(traces_of(given))
-    return ModelChunkScorer("m", lambda _: Answer(text=text), attempts=1).score_chunk(given, chunk)
+    scorer = ModelChunkScorer("m", lambda _: Answer(text=text), attempts=1)
+    found = scorer.score_chunk(given, chunk).review
+    assert found is not None
+    return found
 
 
-PLAIN = scored(json.dumps(good()))
+PLAIN = reviewed(json.dumps(good()))
 
 Change = Callable[[dict[str, Any]], Any]
 
@@ -92,41 +89,28 @@ def each_turn(change: Callable[[Any], Any]) -> Change:
 
 
 def each_number(change: Callable[[Any], Any]) -> Change:
-    def changed(said: dict[str, Any]) -> dict[str, Any]:
-        for name in ("quality", "effort"):
-            said[name] = change(said[name])
-        for each in said["dimensions"].values():
-            if isinstance(each["score"], float):
-                each["score"] = change(each["score"])
-        return said
-
-    return changed
+    return lambda said: (
+        said
+        | {name: change(said[name]) for name in ("quality", "effort")}
+        | {"tools": said["tools"] | {"value": change(said["tools"]["value"])}}
+    )
 
 
 def put(**changed: Any) -> Change:
     return lambda said: said | changed
 
 
-def on(name: str, **changed: Any) -> Change:
-    def change(said: dict[str, Any]) -> dict[str, Any]:
-        said["dimensions"][name] |= changed
+def first_proof(change: Callable[[Any], Any]) -> Change:
+    def changed(said: dict[str, Any]) -> dict[str, Any]:
+        said["requests"][0]["proof"] = change(said["requests"][0]["proof"])
         return said
 
-    return change
+    return changed
 
 
-def bare(name: str, value: Any) -> Change:
+def first(name: str, **changed: Any) -> Change:
     def change(said: dict[str, Any]) -> dict[str, Any]:
-        said["dimensions"][name] = value
-        return said
-
-    return change
-
-
-def evidence(form: Callable[[str], Any]) -> Change:
-    def change(said: dict[str, Any]) -> dict[str, Any]:
-        for each in said["dimensions"].values():
-            each["evidence"] = form(each["evidence"][0]["quote"])
+        said[name][0] |= changed
         return said
 
     return change
@@ -140,10 +124,6 @@ def cased(said: Any) -> Any:
     return said
 
 
-def flat(said: dict[str, Any]) -> dict[str, Any]:
-    return {**without(said, "dimensions"), **said["dimensions"]}
-
-
 def without(said: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: each for name, each in said.items() if name not in names}
 
@@ -153,66 +133,132 @@ FORMS: dict[str, Change] = {
     "numbers in strings with a full stop": each_number("{}.".format),
     "numbers in bold": each_number("**{}**".format),
     "numbers in full width": each_number(lambda n: str(n).replace("0", "０").replace("5", "５")),
-    "null as text": on("security_compliance", score="null"),
-    "null as N/A": on("security_compliance", score="N/A"),
-    "null as none": on("security_compliance", score="None."),
-    "null as an empty text": on("security_compliance", score=""),
-    "null as a dash": on("security_compliance", score="–"),
-    "a dimension that is null": bare("security_compliance", None),
-    "a dimension that is a word for null": bare("security_compliance", "n/a"),
-    "a dimension that is its score": bare("execution_quality", 0.5),
-    "a category with a capital and a full stop": on("task_completion", score="Partial."),
-    "a category in capitals": on("task_completion", score="PARTIAL"),
-    "a category in quotes": on("task_completion", score="'partial'"),
-    "a category with a line end": on("task_completion", score=" partial\n"),
-    "a verdict with a capital": put(verdict="Partly."),
+    "a verdict with a capital": put(verdict="Partial."),
+    "a verdict in capitals": put(verdict="PARTIAL"),
+    "a verdict in another word": put(verdict="partly"),
     "a confidence with a capital": put(confidence="Medium"),
     "turns in strings": each_turn(str),
     "turns with their word": each_turn("turn {}".format),
     "turns with a capital and a sign": each_turn("Turn #{}".format),
     "turns with a point": each_turn(float),
     "turns in lists": each_turn(lambda n: [n]),
-    "evidence as one object": evidence(lambda quote: {"turn": 1, "quote": quote}),
-    "evidence as text": evidence(lambda quote: f'turn 1: "{quote}"'),
-    "evidence as texts": evidence(lambda quote: [f"Turn 1: “{quote}”"]),
-    "evidence without a turn": evidence(lambda quote: [{"quote": quote}]),
-    "evidence with a turn that is null": evidence(lambda quote: [{"turn": None, "quote": quote}]),
-    "evidence in another turn": evidence(lambda quote: [{"turn": 2, "quote": quote}]),
-    "evidence in a turn that is not there": evidence(lambda q: [{"turn": 90, "quote": q}]),
-    "evidence with an empty entry": evidence(lambda q: [{"turn": 1, "quote": q}, None, "none"]),
-    "a proof as text": lambda said: said | {"requests": [
-        said["requests"][0] | {"proof": f"turn 1: {DONE}"}, said["requests"][1]]},
-    "a proof as a list": lambda said: said | {"requests": [
-        said["requests"][0] | {"proof": [said["requests"][0]["proof"]]}, said["requests"][1]]},
+    "a proof as text": first_proof(lambda proof: f'turn 1: "{proof["quote"]}"'),
+    "a proof in curly quotes": first_proof(lambda proof: f"Turn 1: “{proof['quote']}”"),
+    "a proof as a list": first_proof(lambda proof: [proof]),
+    "a proof without a turn": first_proof(lambda proof: {"quote": proof["quote"]}),
+    "a proof in another turn": first_proof(lambda proof: proof | {"turn": 2}),
+    "a proof in a turn that is not there": first_proof(lambda proof: proof | {"turn": 90}),
     "a proof as a word for null": lambda said: said | {"requests": [
         said["requests"][0], said["requests"][1] | {"proof": "none"}]},
-    "a state in words": lambda said: said | {"requests": [
-        said["requests"][0] | {"state": "Done, seen"}, said["requests"][1]]},
+    "a state in words": first("requests", state="Done, seen"),
     "one claim as an object": lambda said: said | {"claims": said["claims"][0]},
-    "no incidents as null": put(incidents=None),
-    "no incidents as a word": put(incidents="none"),
-    "incidents left out": lambda said: without(said, "incidents"),
+    "harm in a string": first("incidents", harm="True"),
     "ranges as text": put(train={"what": "parts", "turns": ["2-2"]}),
     "ranges as turns": put(train={"what": "parts", "turns": [2]}),
     "one range alone": put(train={"what": "parts", "turns": [2, 2]}),
     "ranges as objects": put(train={"what": "parts", "turns": [{"from": 2, "to": 2}]}),
     "keys in capitals": cased,
-    "keys besides": put(summary="It went well.", score=0.9),
-    "the six at the top": flat,
-    "wrapped in an object": lambda said: {"reading": said},
+    "keys besides": put(summary="It went well.", score=0.9, dimensions={"tool_mastery": 7}),
+    "wrapped in an object": lambda said: {"review": said},
     "wrapped in a list": lambda said: [said],
     "keys in another order": lambda said: dict(reversed(said.items())),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("change", FORMS.values(), ids=FORMS.keys())
-def test_no_session_and_no_true_quotation_is_lost_for_the_form_of_an_answer(change: Change) -> None:
-    found = scored(json.dumps(change(copy.deepcopy(good()))))
-    values = [(verdict.dimension, verdict.value) for verdict in found.verdicts]
-    assert values == [(verdict.dimension, verdict.value) for verdict in PLAIN.verdicts]
-    assert found.reading == PLAIN.reading
-    for score, plain in zip(found.verdicts, PLAIN.verdicts, strict=True):
-        assert score.evidence == plain.evidence or score.rationale == ""
+def test_no_true_quotation_is_lost_for_the_form_of_an_answer(change: Change) -> None:
+    assert reviewed(json.dumps(change(copy.deepcopy(good())))) == PLAIN
+
+
+LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "an effort on another scale": ({"effort": 85}, {"effort": None}),
+    "an effort in per cent": ({"effort": "85%"}, {"effort": None}),
+    "a confidence that is none": ({"confidence": "very"}, {"confidence": None}),
+    "a train that is none": ({"train": {"what": "some of it"}}, {"train": None}),
+    "ranges that are none": ({"train": {"what": "parts", "turns": ["end"]}}, {"train": None}),
+    "claims in an unknown state": (
+        {"claims": [{"turn": 1, "quote": DONE, "state": "maybe"}]}, {"claims": ()}),
+    "words that neither approve nor correct": (
+        {"person": [{"turn": 2, "quote": WRONG, "says": "joke"}]}, {"person": ()}),
+    "tools as a list": ({"tools": [1, 2]}, {"tools": None}),
+    "all that is not needed": (
+        dict.fromkeys(["claims", "confidence", "effort", "tools", "incidents", "person",
+                       "frictions", "train"]),
+        {"claims": (), "confidence": None, "effort": None, "tools": None, "incidents": (),
+         "person": (), "frictions": (), "train": None},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("changed", "expected"), LOST.values(), ids=LOST.keys())
+def test_what_cannot_be_read_and_is_not_needed_costs_itself_alone(
+    changed: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = reviewed(json.dumps(good() | changed))
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert (found.requests, found.verdict, found.quality) == (
+        PLAIN.requests, PLAIN.verdict, PLAIN.quality,
+    )  # fmt: skip
+
+
+def test_requests_in_other_forms_are_kept_as_unclear() -> None:
+    asked = ["round to cents", {"asked": "mend it", "state": "nearly"}, 7, {"turn": 90}]
+    found = reviewed(json.dumps(good() | {"requests": asked}))
+    assert [(each.asked, each.state, each.turn) for each in found.requests] == [
+        ("round to cents", "unclear", 0), ("mend it", "unclear", 0), ("", "unclear", 0),
+    ]  # fmt: skip
+
+
+KEYS = st.text("abcdef", min_size=1, max_size=4)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-100, 100) | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = ("claims", "confidence", "effort", "tools", "incidents", "person", "frictions", "train",
+          "judges", "dimensions")  # fmt: skip
+PARTS = (
+    "turn",
+    "quote",
+    "state",
+    "proof",
+    "what",
+    "rule",
+    "kind",
+    "says",
+    "value",
+    "turns",
+    "harm",
+)
+SHOP = shop()
+(CHUNK,) = chunk_by_tokens(traces_of(SHOP))
+entries = st.lists(st.dictionaries(st.sampled_from(PARTS), JSON, max_size=6) | JSON, max_size=3)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(VERDICT_NAMES),
+    st.floats(0, 1),
+    st.lists(JSON, max_size=3),
+    st.dictionaries(st.sampled_from(FIELDS), entries | JSON, max_size=6),
+)
+def test_any_answer_with_requests_verdict_and_quality_is_read(
+    verdict: str, quality: float, requests: list[Any], rest: dict[str, Any]
+) -> None:
+    said = {"requests": requests, "verdict": verdict, "quality": quality, **rest}
+    read = read_answer(json.dumps(said), ["care"])
+    assert (read.verdict, read.quality) == (verdict, quality)
+    with suppress(AnswerError):  # several quotations, all of them invented
+        review = verified_review(read, Recording(SHOP, CHUNK, ""))
+        scores = dimensions_of(review, review.verdict)
+        assert all(score.value is None or 0 <= score.value <= 1 for score in scores)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.dictionaries(st.sampled_from([*FIELDS, "requests", "verdict", "quality"]), JSON) | JSON)
+def test_no_answer_raises_anything_but_its_refusal(said: Any) -> None:
+    with suppress(AnswerError):
+        assert read_answer(json.dumps(said), ["care"]).verdict in VERDICT_NAMES
 
 
 TEXT = json.dumps(good())
@@ -229,8 +275,8 @@ WRAPPED = {
     "the same twice": f"{TEXT}\n{TEXT}",
     "two pieces": "\n".join(
         [
-            json.dumps(without(good(), "dimensions")),
-            json.dumps({"dimensions": good()["dimensions"]}),
+            json.dumps(without(good(), "verdict", "quality")),
+            json.dumps({"verdict": "partial", "quality": 0.5}),
         ]
     ),
     "an end token": f"{TEXT}<|im_end|>",
@@ -240,11 +286,7 @@ WRAPPED = {
 
 @pytest.mark.parametrize("text", WRAPPED.values(), ids=WRAPPED.keys())
 def test_what_stands_around_an_answer_is_left_aside(text: str) -> None:
-    found = scored(text)
-    assert found.verdicts == PLAIN.verdicts
-    assert found.reading is not None
-    assert PLAIN.reading is not None
-    assert found.reading.requests == PLAIN.reading.requests
+    assert reviewed(text).requests == PLAIN.requests
 
 
 @pytest.mark.parametrize(
@@ -253,23 +295,18 @@ def test_what_stands_around_an_answer_is_left_aside(text: str) -> None:
         (None, "empty"),
         ("All was fine.", "no object"),
         (TEXT[:-30], "cut short"),
-        (f"{answer()}\n{answer(tool_mastery=0.1)}", "differ"),
-        (answer(task_completion="amazing"), "task_completion needs 'failed'"),
-        (answer(task_completion=0.9), "task_completion needs 'failed'"),
-        (answer(tool_mastery="85%"), "'85%' is not a number from 0 to 1"),
-        (answer(tool_mastery="0,85"), "'0,85' is not a number"),
-        (answer(tool_mastery="4/5"), "'4/5' is not a number"),
-        (answer(tool_mastery=True), "'True' is not a number"),
-        (answer(tool_mastery=7), "tool_mastery 7 is not from 0 to 1"),
-        (answer(tool_mastery=float("nan")), "not from 0 to 1"),
-        (answer(rationale=" "), "no dimension has a rationale"),
-        (answer().replace('"tool_mastery"', '"tool"'), "leaves out tool_mastery"),
-        (answer().replace('"tool_mastery"', '"execution_quality"'), "twice"),
+        (f"{answer()}\n{answer(quality=0.1)}", "differ"),
+        (answer(quality="85%"), "'85%' is not a number from 0 to 1"),
+        (answer(quality="0,85"), "'0,85' is not a number"),
+        (answer(quality=7), "quality 7 is not from 0 to 1"),
+        (answer(quality=float("nan")), "not from 0 to 1"),
+        (answer(quality=None), "quality needs a number"),
+        (answer(verdict="done"), "verdict needs 'complete_verified'"),
+        (answer(verdict="complete"), "verdict needs 'complete_verified'"),
+        (answer().replace('"quality"', '"verdict"'), "twice"),
         (answer().replace('"verdict"', '"result"'), "leaves out verdict"),
-        (answer(verdict="mostly done"), "verdict needs 'complete_verified'"),
-        (answer(requests=[{"turn": 1, "asked": "x", "state": "maybe"}]), "state needs 'done_seen'"),
-        (answer(train={"what": "parts", "turns": ["the end"]}), "no first and last turn"),
-        ('{"task_completion": "complete"}', "leaves out execution_quality"),
+        (answer().replace('"requests"', '"wishes"'), "leaves out requests"),
+        (answer().replace('"quality"', '"score"'), "leaves out quality"),
         ("[" * 100_000, "nested"),
         ("{" * 300_000, "longer"),
     ],
@@ -282,44 +319,52 @@ def test_an_answer_that_is_not_certain_is_refused_with_the_reason(
         read_answer(text)
 
 
+def test_where_nothing_decides_no_quality_is_needed() -> None:
+    assert read_answer(answer(verdict="undetermined", quality=None)).quality is None
+
+
 def test_a_quotation_is_put_where_it_stands_and_an_invented_one_goes() -> None:
-    said = good()
-    said["dimensions"]["tool_mastery"]["evidence"] = [
-        {"turn": 1, "quote": "MAKE  test"},
-        {"turn": 1, "quote": "Fixed now."},
-        {"turn": 1, "quote": "The amounts … 12 tests pass"},
-        {"turn": 1, "quote": "it exploded"},
-        {"turn": 2, "quote": ""},
-    ]
+    def proof(turn: int, quote: str) -> dict[str, Any]:
+        return {"asked": "x", "state": "done_seen", "proof": {"turn": turn, "quote": quote}}
+
+    said = good() | {
+        "requests": [
+            proof(1, "MAKE  test"),
+            proof(1, "Fixed now."),
+            proof(1, "The amounts … 12 tests pass"),
+            proof(1, "it exploded"),
+            proof(2, ""),
+        ]
+    }
     said["claims"].append({"turn": 2, "quote": "never said", "state": "supported", "proof": None})
     said["person"].append({"turn": 1, "quote": DONE, "says": "approval"})
-    said["troubles"][0]["quote"] = "never said either"
-    found = scored(json.dumps(said))
-    assert found.verdicts[2].evidence == (
+    said["frictions"][0]["quote"] = "never said either"
+    review = reviewed(json.dumps(said))
+    assert [request.proof for request in review.requests] == [
         Evidence(1, "call-1-0", "MAKE  test"),
         Evidence(2, "", "Fixed now."),
         Evidence(1, "", "The amounts … 12 tests pass"),
+        None,
         Evidence(2),
-    )
-    reading = found.reading
-    assert reading is not None
-    assert [claim.quote for claim in reading.claims] == [DONE]
-    assert [words.quote for words in reading.person] == [WRONG]
-    assert [(trouble.turn, trouble.quote) for trouble in reading.troubles] == [(1, "")]
+    ]
+    assert [claim.quote for claim in review.claims] == [DONE]
+    assert [words.quote for words in review.person] == [WRONG]
+    assert [(each.turn, each.quote) for each in review.frictions] == [(1, "")]
+
+
+def test_a_turn_that_is_not_there_costs_its_citation_alone() -> None:
+    given = session(turns=(turn(1),))
+    said = answer("As turn 2 shows.", claims=[
+        {"turn": 2, "quote": "I did.", "state": "supported", "proof": {"turn": 7, "quote": ""}}])  # fmt: skip
+    review = reviewed(said, given)
+    assert review.claims[0].place == Evidence(1, "", "I did.")
+    assert review.claims[0].proof is None
 
 
 def test_an_answer_whose_quotations_all_stand_nowhere_is_refused() -> None:
     text = json.dumps(good()).replace("amounts", "sums").replace("total", "result")
     with pytest.raises(ModelError, match="none of its quotations stands in the recording"):
-        scored(text)
-
-
-def test_nobody_is_content_without_a_word_of_approval() -> None:
-    said = good() | {"person": []}
-    said["dimensions"]["user_satisfaction"] |= {"score": "good"}
-    assert scored(json.dumps(said)).verdicts[-1].value is None
-    said["dimensions"]["user_satisfaction"]["evidence"] = [{"turn": 2, "quote": WRONG}]
-    assert scored(json.dumps(said)).verdicts[-1].category == "good"
+        reviewed(text)
 
 
 def test_the_schema_takes_the_example_and_demands_every_key() -> None:
@@ -330,10 +375,10 @@ def test_the_schema_takes_the_example_and_demands_every_key() -> None:
         jsonschema.validate(json.loads(answer_example(judges)), schema)
         named = list(schema["properties"])
         assert named[0] == "requests"
-        assert named.index("verdict") < named.index("quality") < named.index("dimensions")
+        assert named.index("verdict") < named.index("quality")
         nodes = [schema, *schema["$defs"].values()]
         objects = [node for node in nodes if "properties" in node]
         assert all(node["required"] == list(node["properties"]) for node in objects)
         assert all(node["additionalProperties"] is False for node in objects)
-    six = read_answer(answer_example())
-    assert all(six.dimension(dimension.name) for dimension in DIMENSIONS)
+    assert "dimensions" not in answer_example()
+    assert read_answer(answer_example()).verdict == "partial"

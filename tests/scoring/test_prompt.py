@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
+from debrief.content import folder
 from debrief.judging.answers import read_judgement
-from debrief.judging.model import Judge
-from debrief.models.answers import Answer, AnswerError, Question
+from debrief.judging.model import Judge, load_judges
+from debrief.models.answers import READ_ATTEMPTS, Answer, AnswerError, NoAnswerError, Question
 from debrief.models.citing import cited_turns
 from debrief.models.usage import ModelUsage
 from debrief.scoring.answer_form import answer_example
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
-from debrief.scoring.dimensions import DIMENSIONS
-from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt, scoring_question
+from debrief.scoring.llm_review import FRICTION_KINDS, ClaimState, RequestState
+from debrief.scoring.model_scorer import (
+    ModelChunkScorer,
+    asked_judges,
+    scoring_prompt,
+    scoring_question,
+)
 from debrief.scoring.traces import traces_of
-from tests.scoring.scenario import answer, changing, session, turn, verdicts
+from debrief.scoring.verdict import VERDICT_NAMES
+from debrief.sessions.model import Session
+from debrief.sessions.readers.patches import replaced
+from debrief.tokens import count_tokens
+from tests.scoring.scenario import answer, changing, session, turn
 
 
 def reply(text: str, cost_usd: float | None = 0.5) -> Answer:
@@ -38,21 +50,34 @@ class Scripted:
         return next(self._replies)
 
 
-def test_the_prompt_carries_task_facts_part_traces_and_every_anchor() -> None:
+def test_the_prompt_carries_task_part_traces_and_signals_in_order() -> None:
     given = session(turns=tuple(turn(n, prompt=f"prompt number {n}") for n in range(1, 13)))
     chunks = chunk_by_tokens(traces_of(given), target=300)
     prompt = scoring_prompt(given, chunks[2])
     assert f"Part 3 of {len(chunks)} of the session." in prompt
     assert "prompt number 1\n" in prompt
     assert "Human turns: 12" in prompt
-    assert "- Last test (make test), turn 12: `make test`: passed; exit code 0" in prompt
     assert all(part.text.strip() in prompt for t in chunks[2].traces for part in t.observations)
-    assert all(anchor.text in prompt for d in DIMENSIONS for anchor in d.anchors)
-    headings = ["What the task is", "Facts", "Repeated for context", "To be scored"]
+    headings = ["What the task is", "Repeated for context", "To be scored", "Signals"]
     places = [prompt.index(f"### {name}\n") for name in headings]
     assert places == sorted(places)
     assert prompt.index("## What counts") < prompt.index("<<<data") < places[0]
     assert prompt.endswith("and nothing else.\n")
+
+
+def test_the_constant_text_is_small_with_and_without_the_shipped_judges() -> None:
+    (chunk,) = chunk_by_tokens(traces_of(changing()))
+    bare = scoring_question(changing(), chunk)
+    both = scoring_question(changing(), chunk, judges=load_judges(folder("judges")))
+    assert count_tokens(bare.constant) <= 2_000
+    assert count_tokens(both.constant) <= 3_500
+
+
+def test_every_word_of_the_form_is_explained_in_the_prompt() -> None:
+    (chunk,) = chunk_by_tokens(traces_of(session()))
+    constant = scoring_question(session(), chunk).constant
+    for words in (VERDICT_NAMES, get_args(RequestState), get_args(ClaimState), FRICTION_KINDS):
+        assert [word for word in words if word not in constant] == []
 
 
 def test_the_first_part_says_that_more_follows_and_the_only_one_that_it_is_whole() -> None:
@@ -74,13 +99,6 @@ def test_braces_and_variables_in_a_session_stay_what_they_are() -> None:
     assert prompt.count("use {criteria} and {0} and {{form}}") == 1
 
 
-def test_the_end_of_a_long_session_is_said_once_more_and_that_of_a_short_one_is_not() -> None:
-    short, long = session(), session(turns=80)
-    for given, times in ((short, 0), (long, 1)):
-        (chunk,) = chunk_by_tokens(traces_of(given))
-        assert scoring_prompt(given, chunk).count("### The end once more") == times
-
-
 def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     prompts = ("add a tax", "no, that is wrong", "thanks")
     given = session(turns=tuple(turn(n, prompt=said) for n, said in enumerate(prompts, 1)))
@@ -88,7 +106,7 @@ def test_every_part_shows_what_the_person_said_in_all_of_them() -> None:
     assert len(parts) > 1
     for part in parts:
         shown = scoring_prompt(given, part).partition("### What the person said")[2]
-        said = shown.partition("### Facts")[0]
+        said = shown.partition("### ")[0]
         assert all(
             f"[USER] prompt of turn {n}\n{text}\n" in said for n, text in enumerate(prompts, 1)
         )
@@ -138,18 +156,20 @@ def test_a_refused_answer_is_asked_for_again_with_the_reason() -> None:
     given = session()
     (chunk,) = chunk_by_tokens(traces_of(given))
     said = ModelChunkScorer("some-model", ask).score_chunk(given, chunk)
-    assert [v.value for v in said.verdicts] == [v.value for v in verdicts()]
+    assert said.review is not None
+    assert said.review.quality == 0.8
     assert (said.input_tokens, said.output_tokens, said.cost_usd) == (200, 40, None)
     assert "could not be used: it holds no object" in ask.prompts[1]
     assert ask.prompts[1].startswith(ask.prompts[0])
 
 
-def test_a_citation_of_a_turn_that_the_session_does_not_have_is_refused() -> None:
-    given = session(turns=12)
-    chunk = chunk_by_tokens(traces_of(given), target=80)[-1]
-    ask = Scripted(reply(answer("see turn 13")), reply(answer("see turns 1 and 12")))
-    ModelChunkScorer("some-model", ask).score_chunk(given, chunk)
-    assert "cites turn 13, which is not there" in ask.prompts[1]
+def test_an_answer_that_is_refused_is_asked_for_once_more_and_no_further() -> None:
+    ask = Scripted(*(reply("no idea") for _ in range(9)))
+    given = session()
+    (chunk,) = chunk_by_tokens(traces_of(given))
+    with pytest.raises(NoAnswerError):
+        ModelChunkScorer("some-model", ask).score_chunk(given, chunk)
+    assert len(ask.prompts) == READ_ATTEMPTS
 
 
 def test_what_is_the_same_for_all_sessions_comes_first_and_the_example_is_an_answer() -> None:
@@ -163,16 +183,36 @@ def test_what_is_the_same_for_all_sessions_comes_first_and_the_example_is_an_ans
     assert read_answer(example) == read_answer(answer_example())
 
 
-def test_judges_ride_with_a_whole_session_that_changed_something_and_not_with_a_part() -> None:
-    judges = [Judge(name="short", weight=1.0, model="m", body="# Short\n\nIs it short?")]
+def adding(path: str, old: str, new: str) -> Session:
+    """A session that edits one file."""
+    edit = replaced(path, old, new)
     given = changing()
+    (message,) = given.turns[0].messages
+    call = replace(message.calls[0], path=path, patch=edit.patch)
+    return replace(
+        given, turns=(replace(given.turns[0], messages=(replace(message, calls=(call,)),)),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        (adding("cart.py", "a\n", "b\n"), ["any", "code"]),
+        (adding("cart.py", "a\nb\n", "a\n"), ["any"]),
+        (adding("README.md", "a\n", "b\n"), ["any"]),
+        (session(), []),
+    ],
+    ids=["code", "code that only goes", "text", "nothing"],
+)
+def test_a_judge_is_asked_where_it_has_something_to_judge(given: Session, asked: list[str]) -> None:
+    judges = [
+        Judge(name="any", weight=1.0, model="m", body="# Any\n\nIs it short?"),
+        Judge(name="code", weight=1.0, model="m", body="# Code\n\nIs it short?", needs="code"),
+    ]
     (whole,) = chunk_by_tokens(traces_of(given))
-    question = scoring_question(given, whole, judges=judges)
-    assert '<judge name="short">\n# Short' in question.constant
-    assert "short" in (question.form or {})["$defs"]["Judges"]["properties"]
-    part = chunk_by_tokens(traces_of(given), target=80)[0]
-    assert part.count > 1
-    assert "<judge" not in scoring_question(given, part, judges=judges).whole
-    unchanged = session()
-    (chunk,) = chunk_by_tokens(traces_of(unchanged))
-    assert "<judge" not in scoring_question(unchanged, chunk, judges=judges).whole
+    found = asked_judges(judges, given, whole)
+    assert [judge.name for judge in found] == asked
+    question = scoring_question(given, whole, judges=found)
+    assert question.constant.count("<judge name=") == len(asked)
+    part = chunk_by_tokens(traces_of(session()), target=80)[0]
+    assert asked_judges(judges, given, part) == ()

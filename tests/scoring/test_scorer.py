@@ -9,20 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.scoring.dimensions import problem_of
-from debrief.scoring.model import Chunk, DimensionScore
-from debrief.scoring.offline_evaluator import OfflineEvaluator
-from debrief.scoring.scorer import (
-    ChunkParameters,
-    lasting_lines,
-    score_session,
-    score_week,
-    token_efficiency,
-    user_turn_efficiency,
-)
+from debrief.scoring.llm_review import SessionReview
+from debrief.scoring.model import Chunk
+from debrief.scoring.scorer import ChunkParameters, score_session, score_week
 from debrief.scoring.shown import parts_shown
 from debrief.sessions.model import Message, Session, Turn, Usage
 from debrief.sessions.readers.patches import created, replaced
-from tests.scoring.scenario import ScriptedScorer, call, refusing, session, verdicts
+from debrief.signals.lines import lasting_lines, token_efficiency, user_turn_efficiency
+from tests.scoring.scenario import ScriptedScorer, call, refusing, review, session
 
 SMALL = ChunkParameters(target=60)
 
@@ -31,18 +25,14 @@ def test_a_short_session_is_scored_in_one_call() -> None:
     scorer = ScriptedScorer()
     row = score_session(session(), scorer)
     assert row.status == "ok"
-    assert row.verdicts == verdicts()
-    assert row.overall_quality == pytest.approx(0.698)
+    assert row.review == review()
+    assert row.verdict is not None
+    assert [score.value for score in row.dimension_scores] == [0.67, 0.8, 0.7, 0.6, 0.67, None]
+    assert row.overall_quality == pytest.approx(0.6995, abs=1e-4)
     assert (len(row.chunks), row.chunk_agreement) == (1, None)
     assert row.tokens == row.chunks[0].own_tokens > 0
     assert row.cost_usd is None
     assert scorer.seen == [("s1", 0)]
-
-
-def test_a_scorer_that_asks_nobody_takes_no_tokens() -> None:
-    row = score_session(session(turns=12), OfflineEvaluator())
-    assert row.status == "ok"
-    assert (row.input_tokens, row.output_tokens, row.cost_usd) == (0, 0, 0)
 
 
 def test_a_long_session_is_scored_part_by_part() -> None:
@@ -69,24 +59,23 @@ def test_a_row_says_how_many_traces_each_part_repeats_and_why_it_is_fewer() -> N
         assert parts_shown(row) == f"{len(row.chunks)}, {said}, {why} {shown} in part {later}"
 
 
-def breaking(_session: Session, _chunk: Chunk) -> tuple[DimensionScore, ...]:
+def breaking(_session: Session, _chunk: Chunk) -> SessionReview:
     raise KeyError("inside")
 
 
 @pytest.mark.parametrize(
-    ("given", "verdicts_on", "reason"),
+    ("given", "reviewed", "reason"),
     [
         pytest.param(session(), refusing, "refuses s1", id="the model refuses"),
-        pytest.param(session(), lambda _s, _c: verdicts()[1:], "task_completion", id="one missing"),
         pytest.param(session(), breaking, "KeyError: 'inside'", id="the scorer breaks"),
         pytest.param(session(turns=()), None, "the session has no turns", id="no turns"),
     ],
 )
 def test_whatever_fails_is_a_row_with_its_reason(
-    given: Session, verdicts_on: Any, reason: str
+    given: Session, reviewed: Any, reason: str
 ) -> None:
-    row = score_session(given, ScriptedScorer(verdicts_on) if verdicts_on else ScriptedScorer())
-    assert (row.status, row.overall_quality, row.verdicts) == ("failed", None, ())
+    row = score_session(given, ScriptedScorer(reviewed) if reviewed else ScriptedScorer())
+    assert (row.status, row.overall_quality, row.dimension_scores) == ("failed", None, ())
     assert (row.uncertain, row.injection_suspected) == (False, False)
     assert reason in row.failure
     assert row.token_efficiency is not None
@@ -98,7 +87,7 @@ def test_a_row_that_was_tampered_with_has_problems() -> None:
     assert not problem_of(score_session(session(), ScriptedScorer(refusing)))
     better = problem_of(msgspec.structs.replace(row, overall_quality=0.9))
     assert "overall_quality is 0.9" in better
-    short = problem_of(msgspec.structs.replace(row, verdicts=row.verdicts[1:]))
+    short = problem_of(msgspec.structs.replace(row, dimension_scores=row.dimension_scores[1:]))
     assert "task_completion" in short
 
 
@@ -155,8 +144,8 @@ def test_what_decides_a_score_makes_it_due_again(
 
 
 def test_a_failure_costs_one_session_and_it_alone_is_scored_again() -> None:
-    def picky(given: Session, chunk: Chunk) -> tuple[DimensionScore, ...]:
-        return refusing(given, chunk) if given.id == "s1" else verdicts()
+    def picky(given: Session, chunk: Chunk) -> SessionReview:
+        return refusing(given, chunk) if given.id == "s1" else review()
 
     week = [session(f"s{n}", digest=f"d{n}") for n in range(3)]
     first = list(score_week(week, ScriptedScorer(picky)))
@@ -167,12 +156,22 @@ def test_a_failure_costs_one_session_and_it_alone_is_scored_again() -> None:
     assert scorer.seen == [("s1", 0)]
 
 
-def test_a_stored_row_gets_the_verdict_of_today_and_is_not_asked_about_again() -> None:
-    week, scorer = [session("s1")], ScriptedScorer()
-    first, *_ = score_week(week, scorer)
+def test_a_stored_row_is_gated_again_and_not_asked_about_again() -> None:
+    scorer = ScriptedScorer()
+    first, *_ = score_week([session("s1")], scorer)
     assert first.verdict is not None
-    (row,) = score_week(week, scorer, [first], outcomes={"s1": (False, "revert")})
-    assert row.verdict is not None
-    assert (row.verdict.verdict, row.verdict.source) == ("failed", "revert")
-    assert replace(row, verdict=first.verdict) == first
+    older = replace(first, verdict=replace(first.verdict, verdict="failed"), dimension_scores=())
+    assert list(score_week([session("s1")], scorer, [older])) == [first]
     assert scorer.seen == [("s1", 0)]
+
+
+def test_the_last_part_decides_and_numbers_are_weighed_by_tokens() -> None:
+    def by_part(_: Session, part: Chunk) -> SessionReview:
+        is_last = part.index == part.count - 1
+        return review(verdict="failed" if is_last else "partial", quality=0.0 if is_last else 1.0)
+
+    row = score_session(session(turns=12), ScriptedScorer(by_part), SMALL)
+    assert row.review is not None
+    assert row.review.verdict == "failed"
+    own = [part.own_tokens for part in row.chunks]
+    assert row.review.quality == pytest.approx(1 - own[-1] / sum(own))

@@ -61,3 +61,12 @@ def test_a_line_that_matches_is_kept_with_those_around_it_and_a_huge_line_is_cut
     assert kept[0] == "step 0"
     assert kept[-1] == "end"
     assert max(map(len, kept)) < 500
+
+
+def test_of_one_long_line_the_beginning_and_the_end_are_shown() -> None:
+    text = '{"body": "' + "a word of the comment " * 200 + '"}'
+    for failure in ("FAILED", "comment"):
+        shown = around(text, re.compile(failure), 300)
+        assert shown.startswith('{"body": "a word')
+        assert shown.endswith('comment "}')
+        assert len(shown) < 400

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from debrief.signals.extract import extract_signals
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_in_folder
+from debrief.signals.extract import extract_signals
 
 SHARED = Path(__file__).parents[3] / "shared" / "sessions" / "claude-code"
 

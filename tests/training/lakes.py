@@ -16,6 +16,8 @@ from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.manifest import manifest_pairs, write_manifest
 from debrief.training.optimisation import LEAST_HELD_OUT
@@ -31,6 +33,7 @@ from tests.training.scenario import (
     says,
     scores,
     session,
+    signals,
     snapshot,
     turn,
 )
@@ -51,21 +54,34 @@ def add(
     lake: Lake,
     sessions: Iterable[Session],
     quality: Mapping[str, float] | None = None,
+    *,
+    reviewed: bool = True,
     **fields: Any,
 ) -> None:
-    """Write the weeks that sessions fall into: all of a week's at once."""
+    """Write the weeks that sessions fall into: all of a week's at once.
+
+    Args:
+        lake: that they are written to.
+        sessions: the sessions.
+        quality: by session id; 0.7 for others.
+        reviewed: whether there are reviews and judgements, as without a model there are none.
+        fields: of the reviews.
+    """
     weeks: dict[str, list[Session]] = defaultdict(list)
     for one in sessions:
         weeks[week_of(one.started)].append(one)
     given = quality or {}
     for week, members in weeks.items():
         lake.write("raw_sessions", week, members, Session)
+        lake.write("session_metadata", week, map(metadata, members), SessionMetadataRow)
+        lake.write("prompt_snapshots", week, map(snapshot, members), PromptSnapshotRow)
+        lake.write(SIGNALS, week, map(signals, members), SessionSignals)
+        if not reviewed:
+            continue
         scored = [scores(member, given.get(member.id, 0.7), **fields) for member in members]
         lake.write("session_scores", week, scored, SessionScores)
-        lake.write("session_metadata", week, map(metadata, members), SessionMetadataRow)
         lake.write("judge_evaluations", week, map(judgement, members), JudgeEvaluation)
         lake.write("rubric_evaluations", week, map(rubric_evaluation, members), RubricEvaluation)
-        lake.write("prompt_snapshots", week, map(snapshot, members), PromptSnapshotRow)
 
 
 def stored(

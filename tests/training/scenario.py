@@ -11,11 +11,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from debrief.judging.model import JudgeEvaluation
+from debrief.outcomes.store import SUCCESS, Label, Source, Success
 from debrief.rubrics.model import RubricEvaluation
 from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
 from debrief.scoring.verdict import SessionVerdict, VerdictName
 from debrief.sessions.actions import described
-from debrief.sessions.model import Message, Session, SessionHead, ToolCall, Turn
+from debrief.sessions.model import Evidence, Message, Session, SessionHead, ToolCall, Turn
+from debrief.signals.schema import CheckSignal, Event, EventKind, SessionSignals
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.conversations import ConversationBuilder
 from debrief.training.model import ChatMessage, SampleLine
@@ -94,8 +96,8 @@ def verdicts(completion: str | None = "complete") -> tuple[DimensionScore, ...]:
 
 
 def said(verdict: VerdictName, **fields: Any) -> SessionVerdict:
-    """A verdict by a review, unless the fields say otherwise."""
-    return SessionVerdict(verdict=verdict, **{"basis": "review", "source": "opus", **fields})
+    """What is said of a session, by a review unless the fields say otherwise."""
+    return SessionVerdict(verdict=verdict, **{"basis": "review", "source": "judge-1", **fields})
 
 
 def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> SessionScores:
@@ -107,7 +109,7 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
         task=of.task,
         tool=of.tool,
         **{
-            "model": "offline",
+            "model": "judge-1",
             "scoring_fingerprint": "5c0e1d2a",
             "status": "ok",
             "overall_quality": quality,
@@ -117,6 +119,41 @@ def scores(of: AnySession, quality: float | None = 0.7, **fields: Any) -> Sessio
             **fields,
         },
     )
+
+
+def outcome(success: bool, source: Source = "ci", rater: str = "") -> Success:
+    """What became of a session, by a label."""
+    value = "yes" if success else "no"
+    label = Label(session_id="s1", name=SUCCESS, value=value, source=source, rater=rater)
+    return Success(success, source, "s1", label)
+
+
+def signals(of: AnySession, *events: EventKind, **fields: Any) -> SessionSignals:
+    """What rules see in a session: it ends with an answer, unless the fields say otherwise."""
+    place = Evidence(1, "", "there")
+    return SessionSignals(
+        session_id=of.id,
+        session_digest=of.digest,
+        started=of.started,
+        ended=of.ended,
+        task=of.task,
+        tool=of.tool,
+        events=tuple(Event(kind=kind, evidence=(place,)) for kind in events),
+        **{"work": "code", "ending": "answered", **fields},
+    )
+
+
+def checked(passed: bool | None) -> tuple[CheckSignal, ...]:
+    """A test run that ended so."""
+    run = CheckSignal(
+        kind="test",
+        tool="pytest",
+        worth="tests",
+        passed=passed,
+        covers_change=True,
+        evidence=Evidence(1, "", "3 failed"),
+    )
+    return (run,)
 
 
 def metadata(of: AnySession, **fields: Any) -> SessionMetadataRow:
@@ -145,7 +182,7 @@ def judgement(
         judge=judge,
         **{
             "weight": 1.0,
-            "model": "offline",
+            "model": "judge-1",
             "status": "failed" if score is None else "ok",
             "score": score,
             "feedback": "uses what is there",
@@ -165,7 +202,7 @@ def rubric_evaluation(of: AnySession, score: int | None = 4, **fields: Any) -> R
             "rubric_id": "rubric_001",
             "rubric_key": "states-the-goal",
             "rubric_digest": "d",
-            "model": "offline",
+            "model": "judge-1",
             "status": "failed" if score is None else "ok",
             "score": score,
             **fields,

@@ -52,6 +52,13 @@ def test_a_session_that_several_judged_is_in_the_set_of_those_who_judged_last(la
     assert list(current_pairs(lake)) == [(TASK, FINGERPRINT)]
 
 
+def test_a_session_that_judges_failed_on_stays_where_it_was(lake: Lake) -> None:
+    one = session("one", turn("Fix the cart.", says("Fixed it.")))
+    failed = [judgement(one, score=None)]
+    lake.write("judge_evaluations", week_of(MONDAY), failed, JudgeEvaluation)
+    assert list(current_pairs(lake)) == [(TASK, f"{FINGERPRINT.partition('-')[0]}-unknown")]
+
+
 def test_judges_that_answered_nothing_do_not_take_the_place_of_others(lake: Lake) -> None:
     note_judges(lake, "0ddba115", has_answered=False)
     assert list(current_pairs(lake)) == [(TASK, OTHER)], "there were no others"

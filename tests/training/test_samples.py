@@ -14,9 +14,6 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from debrief.errors import InputError
-from debrief.outcomes.store import Success
-from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import DeclaredTool, Session
 from debrief.sessions.readers.values import declared_tools
 from debrief.tokens import count_tokens
@@ -24,19 +21,18 @@ from debrief.training.conversations import TURN_ENDED
 from debrief.training.formats import validate_line
 from debrief.training.kinship import traits_of
 from debrief.training.model import ChatMessage, SampleLine
-from debrief.training.samples import encode_line, weight_by_verdict
-from debrief.training.selection import verdict_by
+from debrief.training.samples import encode_line
 from debrief.training.windows import CONTINUED, TRUNCATED, samples_of, tokens_of, windows_of
 from tests.training.scenario import (
     call,
     judgement,
     line_of,
     metadata,
+    outcome,
     rubric_evaluation,
-    said,
     says,
-    scores,
     session,
+    signals,
     snapshot,
     talk,
     turn,
@@ -66,12 +62,12 @@ LINES = {
         snapshot=snapshot(FULL, "Be brief.", reviewer="Look twice."),
         judgements=[judgement(FULL), judgement(FULL, "plan", None)],
         rubric_evaluations=[rubric_evaluation(FULL)],
-        outcome=Success(True, "ci", "full"),
-        place=OrderPlace(place=0.4, among=20, probability=0.7),
+        outcome=outcome(True),
+        signals=signals(FULL),
     ),
     "as little known as can be": line_of(
         session("bare", models=(), repository="", tool="unheard-of"),
-        scores=scores(FULL, None, verdict=None, verdicts=(), token_efficiency=None),
+        scores=None,
     ),
     "no call": line_of(session("talk", turn("Why?", says("Because.")))),
     "one tool of an unknown agent": line_of(
@@ -140,40 +136,30 @@ def test_files_in_any_order_load_into_one_schema(tmp_path: Path) -> None:
     assert list(backwards) == list(together)[::-1]
 
 
-def test_the_verdict_stands_first_with_its_ground_and_no_number_is_made_up() -> None:
+def test_the_verdict_stands_first_with_its_basis_and_no_number_is_made_up() -> None:
     known, bare = (
         LINES[name].metadata for name in ("everything known", "as little known as can be")
     )
-    assert (known.verdict, known.verdict_ground) == ("complete_verified", "outcome")
-    kinds = [(score.kind, score.name, score.value, score.category) for score in known.scores[:5]]
+    assert known.reviewed
+    assert (known.verdict, known.verdict_basis) == ("complete_verified", "outcome")
+    kinds = [(score.kind, score.name, score.value, score.category) for score in known.scores[:3]]
     assert kinds == [
         ("verdict", "verdict", 0.0, "complete_verified"),
         ("outcome", "success", 1.0, "ci"),
         ("overall", "overall_quality", 0.7, ""),
-        ("order", "place", 0.4, ""),
-        ("order", "probability", 0.7, ""),
     ]
-    assert known.scores[0].comment == "CI says so."
-    assert (bare.verdict, bare.verdict_ground, bare.quality) == ("undetermined", "", None)
-    assert [(score.kind, score.category) for score in bare.scores] == [("verdict", "undetermined")]
+    assert known.scores[0].comment == "Outcome: CI."
+    assert (known.kind, known.ending, bare.kind, bare.ending) == ("code", "answered", "unknown", "")
+    assert (bare.reviewed, bare.verdict, bare.verdict_basis, bare.quality) == (False, "", "", None)
+    assert [(one.kind, one.category, one.comment) for one in bare.scores] == [
+        ("verdict", "", "not reviewed")
+    ]
 
 
-@pytest.mark.parametrize(
-    ("verdict", "outcome", "place", "weight"),
-    [
-        (said("complete_verified"), None, None, 1.0),
-        (said("partial"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.0),
-        (said("failed"), Success(True, "ci", "s1"), None, 1.0),
-        (said("complete_unverified"), None, OrderPlace(place=0.1, among=20, probability=0.3), 0.3),
-        (said("complete_unverified"), None, OrderPlace(place=0.1, among=20), 1.0),
-        (None, None, None, 1.0),
-    ],
-)
-def test_a_weight_is_by_the_verdict_then_by_the_probability(
-    verdict: SessionVerdict | None, outcome: Success | None, place: OrderPlace | None, weight: float
-) -> None:
-    known = verdict_by(scores(FULL, None, verdict=verdict), outcome)
-    assert weight_by_verdict(known, place) == weight
+def test_a_line_does_not_name_the_person_who_gave_the_verdict() -> None:
+    line = line_of(FULL, outcome=outcome(True, "view", rater="ann.example"))
+    assert line.metadata.scores[0].comment == "A person said so."
+    assert b"ann.example" not in encode_line(line)
 
 
 def test_a_mean_over_all_judges_is_only_given_when_none_failed() -> None:
@@ -205,8 +191,6 @@ def test_the_digest_of_other_judges_is_not_claimed() -> None:
 def test_a_session_without_a_request_or_an_answer_is_refused(bad: Session, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         line_of(bad)
-    with pytest.raises(InputError, match="not scored"):
-        line_of(FULL, scores=scores(FULL, status="failed"))
 
 
 @given(sessions())

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,35 +10,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from debrief.errors import ConfigurationError
-from debrief.outcomes.store import Success
-from debrief.scoring.order import OrderPlace
-from debrief.scoring.verdict import VERDICT_LABELS, VerdictName
+from debrief.lake import Lake
+from debrief.scoring.llm_review import SessionReview, TrainOn
+from debrief.scoring.model import SessionScores
+from debrief.scoring.verdict import VERDICT_LABELS, SessionVerdict, VerdictName
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
+from debrief.signals.schema import SessionSignals
 from debrief.training.kinship import Kinship, SessionTraits, traits_of
 from debrief.training.model import Exclusion
 from debrief.training.options import TrainingOptions, options_chosen, training_options
 from debrief.training.selection import (
+    CONTRADICTED,
     NEAR_DUPLICATE,
     NO_ANSWER,
     NO_CHANGE,
     NO_METADATA,
     NO_REQUEST,
     NO_VALIDATION,
-    NOT_SCORED,
+    NOT_REVIEWED,
     NOT_SUCCEEDED,
     OTHER_MODEL,
     OTHER_TOOL,
     OUT_OF_DATES,
+    UNFIT,
     UNSURE,
     Candidate,
     SelectionResult,
     candidate_of,
     counted,
+    resolve_unreviewed,
     select,
 )
 from debrief.training.splits import BY_WEEK
-from tests.training.scenario import MONDAY, call, metadata, said, says, scores, session, turn
+from tests.training.scenario import (
+    MONDAY,
+    call,
+    checked,
+    metadata,
+    outcome,
+    said,
+    says,
+    scores,
+    session,
+    signals,
+    turn,
+)
 
 Given = tuple[Candidate, SessionTraits]
 
@@ -64,8 +82,8 @@ REFUSED = session("s", turn("Go.", says("", REFUSED_CHECK), says("Fine.")))
     ("awkward", "options", "reason"),
     [
         pytest.param(candidate(session(), metadata=None), {}, NO_METADATA, id="no metadata"),
-        pytest.param(candidate(session(), None, scores=scores(session(), None, status="failed")), {}, NOT_SCORED, id="scoring failed"),
-        pytest.param(candidate(session(), scores=None), {}, NOT_SCORED, id="no scores"),
+        pytest.param(candidate(session(), scores=None), {}, NOT_REVIEWED, id="nobody spoke"),
+        pytest.param(candidate(session(), scores=None), {"verdicts": ()}, NOT_REVIEWED, id="nobody spoke, any verdict"),
         pytest.param(candidate(session("s", turn("Hello?"))), {}, NO_ANSWER, id="no answer"),
         pytest.param(candidate(session("s", turn("Go.", says("Done."), rewound=True))), {}, NO_ANSWER, id="all rewound"),
         pytest.param(candidate(session("s", turn("", says("On it."), number=0), turn("Bye.", number=2))), {}, NO_REQUEST, id="nobody asked for what was done"),
@@ -108,12 +126,14 @@ def test_a_session_is_selected(fitting: Given, options: dict[str, Any]) -> None:
 
 
 OPEN = session("open", turn("Fix it.", says("On it.", call(arguments={"command": "make"}))))
-YES, NO = (Success(said, "ci", "t") for said in (True, False))
+
+
+YES, NO = outcome(True), outcome(False)
 RELEASED = metadata(OPEN, status="ready")
 
 
 def judged(verdict: VerdictName, **fields: Any) -> Given:
-    """A session of a verdict that nothing else is known of."""
+    """A session that a review gave a verdict, without a quality."""
     of = fields.pop("of", session())
     return candidate(of, scores=scores(of, None, verdict=said(verdict)), **fields)
 
@@ -123,14 +143,16 @@ def judged(verdict: VerdictName, **fields: Any) -> Given:
     [
         (judged("complete_verified"), {}, True),
         (judged("complete_unverified"), {}, True),
-        (judged("undetermined"), {}, True),
+        (judged("undetermined"), {}, False),
+        (judged("undetermined"), {"verdicts": ("undetermined",)}, True),
         (judged("partial"), {}, False),
         (judged("failed"), {}, False),
         (judged("failed"), {"verdicts": ("partial", "failed")}, True),
         (judged("failed"), {"verdicts": ()}, True),
-        (judged("undetermined"), {"verdicts": ("complete_verified",)}, False),
+        (judged("complete_unverified"), {"verdicts": ("complete_verified",)}, False),
         (judged("partial", outcome=YES), {"verdicts": ("complete_verified",)}, True),
         (judged("complete_verified", outcome=NO), {}, False),
+        (judged("failed", outcome=outcome(True, "view")), {}, True),
         (
             judged("undetermined", of=OPEN, metadata=RELEASED),
             {"verdicts": ("complete_verified",)},
@@ -139,37 +161,100 @@ def judged(verdict: VerdictName, **fields: Any) -> Given:
         (judged("partial", of=OPEN, metadata=RELEASED), {}, False),
     ],
 )
-def test_what_falls_short_of_done_is_left_out_unless_it_is_asked_for(
+def test_what_is_not_complete_is_left_out_unless_it_is_asked_for(
     given: Given, options: dict[str, Any], taken: bool
 ) -> None:
     id_, verdict = given[0].session_id, given[0].verdict
+    assert verdict is not None
     assert chosen(given, **options).left_out == (
-        {} if taken else {id_: Exclusion("verdict", VERDICT_LABELS[verdict])}
+        {} if taken else {id_: Exclusion("verdict", VERDICT_LABELS[verdict.verdict])}
     )
 
 
-def test_a_session_that_nobody_gave_a_verdict_is_one_that_cannot_be_told() -> None:
+STOPPED = SessionVerdict(
+    verdict="partial",
+    basis="review",
+    source="judge-1",
+    stated="complete_verified",
+    objection="failed_check",
+)
+
+
+@pytest.mark.parametrize("verdicts", [("complete_verified",), ("partial",), ()])
+def test_a_review_that_a_failed_check_contradicts_is_never_trained_on(
+    verdicts: tuple[VerdictName, ...],
+) -> None:
     of = session()
-    given = candidate(of, scores=scores(of, None, verdict=None))
+    given = candidate(of, scores=scores(of, verdict=STOPPED))
+    assert chosen(given, verdicts=verdicts).left_out == {"s1": CONTRADICTED}
+    by_person = candidate(of, scores=scores(of, verdict=STOPPED), outcome=outcome(True, "view"))
+    assert chosen(by_person, verdicts=("complete_verified",)).left_out == {}
+
+
+def unreviewed(of: SessionSignals | None) -> Given:
+    return candidate(session(), scores=None, signals=of)
+
+
+@pytest.mark.parametrize(
+    ("seen", "against"),
+    [
+        (signals(session()), ""),
+        (signals(session(), "refusal", checks=checked(True)), ""),
+        (signals(session(), "interruption", "correction"), "correction"),
+        (signals(session(), "destructive"), "destructive"),
+        (signals(session(), checks=checked(False)), "failed check"),
+        (signals(session(), ending="limit"), "ending: limit"),
+        (None, "no signals yet"),
+    ],
+)
+def test_what_nobody_reviewed_is_taken_on_request_unless_a_signal_speaks_against_it(
+    seen: SessionSignals | None, against: str
+) -> None:
+    assert chosen(unreviewed(seen)).left_out == {"s1": NOT_REVIEWED}
+    expected = {"s1": Exclusion("signals", against)} if against else {}
+    assert chosen(unreviewed(seen), unreviewed=True).left_out == expected
+
+
+def test_signals_do_not_speak_where_somebody_has_spoken() -> None:
+    of = session()
+    given = candidate(of, scores=scores(of), signals=signals(of, "correction"))
     assert chosen(given).left_out == {}
-    assert chosen(given, verdicts=("complete_verified",)).left_out == {
-        "s1": Exclusion("verdict", VERDICT_LABELS["undetermined"])
-    }
+    no = candidate(of, scores=scores(of, verdict=said("failed")), signals=signals(of))
+    assert chosen(no, unreviewed=True).selected == ()
 
 
-def test_filters_by_the_order_and_by_outcome() -> None:
-    placed = candidate(session(), place=OrderPlace(place=0.4, among=20, probability=0.7))
-    at_least = Exclusion("probability", "0.8")
-    assert chosen(placed, min_probability=0.8).left_out == {"s1": at_least}
-    assert chosen(placed, min_probability=0.7).left_out == {}
-    assert chosen(placed, min_place=0.5).left_out == {"s1": Exclusion("place", "0.5")}
-    assert chosen(placed, min_place=0.4).left_out == {}
-    assert chosen(candidate(session()), min_place=0.1).selected == ()
-    assert chosen(placed, outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
+def test_what_its_owner_released_needs_no_verdict() -> None:
+    assert chosen(candidate(OPEN, scores=None, metadata=RELEASED)).left_out == {}
+
+
+def test_unreviewed_sessions_are_taken_only_while_no_model_has_reviewed_any(
+    tmp_path: Path,
+) -> None:
+    lake, default = Lake(str(tmp_path)), TrainingOptions()
+    assert resolve_unreviewed(lake, default).unreviewed is True
+    failed = scores(session(), None, status="failed", verdict=None)
+    lake.write("session_scores", "2026-01-05", [failed], SessionScores)
+    assert resolve_unreviewed(lake, default).unreviewed is True
+    lake.write("session_scores", "2026-01-05", [failed, scores(session("s2"))], SessionScores)
+    assert resolve_unreviewed(lake, default).unreviewed is False
+    for said_so in (True, False):
+        asked = TrainingOptions(unreviewed=said_so)
+        assert resolve_unreviewed(lake, asked) == asked
+
+
+def test_a_review_may_say_that_nothing_is_to_be_learned() -> None:
+    of = session()
+    review = SessionReview(verdict="complete_unverified", train=TrainOn(what="none"))
+    assert chosen(candidate(of, scores=scores(of, review=review))).left_out == {"s1": UNFIT}
+
+
+def test_filters_by_outcome() -> None:
+    known = candidate(session())
+    assert chosen(known, outcome="succeeded").left_out == {"s1": NOT_SUCCEEDED}
     assert chosen(candidate(session(), outcome=YES), outcome="succeeded").left_out == {}
 
 
-def test_of_a_repository_those_that_are_done_and_checked_are_kept_first() -> None:
+def test_of_a_repository_those_that_are_complete_and_verified_are_kept_first() -> None:
     checked = session("checked")
     outcome = chosen(
         candidate(
@@ -256,7 +341,9 @@ def options(at_launch: Mapping[str, object], **values: str) -> TrainingOptions:
         ({"require_change": "1"}, "require_change", True),
         ({"tools": "claude-code, codex,"}, "tools", ("claude-code", "codex")),
         ({"since": "2026-10-05"}, "since", date(2026, 10, 5)),
-        ({"verdicts": "partly, failed"}, "verdicts", ("partial", "failed")),
+        ({"verdicts": "partial, failed"}, "verdicts", ("partial", "failed")),
+        ({"unreviewed": "yes"}, "unreviewed", True),
+        ({"unreviewed": "0"}, "unreviewed", False),
         ({"max_tokens": "8192"}, "max_tokens", 8192),
         ({"max_tokens": "0"}, "max_tokens", None),
         ({"eval_share": "0"}, "eval_share", 0.0),

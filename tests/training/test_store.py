@@ -16,17 +16,19 @@ from msgspec.structs import replace
 from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.outcomes.store import Success, places_in
+from debrief.outcomes.store import SUCCESS, Label, Labels, put_labels
 from debrief.scoring.model import SessionScores
-from debrief.scoring.order import LEAST_AMONG
 from debrief.sessions.model import Intervention, Session, Subagent
 from debrief.sessions.readers.values import declared_tools
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow, SubagentPrompt
 from debrief.training.model import LINES, Exclusion, LineRow, training_path
 from debrief.training.options import TrainingOptions
 from debrief.training.selection import (
     NO_CHANGE,
     NO_VALIDATION,
+    NOT_REVIEWED,
     SUSPECTED,
     UNSURE,
     observed_pairs,
@@ -44,6 +46,7 @@ from tests.training.scenario import (
     says,
     scores,
     session,
+    signals,
     text,
     turn,
 )
@@ -161,55 +164,69 @@ def test_sessions_with_words_for_a_judge_are_left_out_unless_asked_for(tmp_path:
     assert lines(lake)[0]["metadata"]["injection_suspected"] is True
 
 
-def test_lines_are_weighted_by_verdict_when_asked_for_and_an_outcome_decides(
-    tmp_path: Path,
-) -> None:
-    lake = lake_of(tmp_path, [work("s1"), work("s2"), work("s3")])
-    rows = [scores(work("s1"), None, verdict=said("partial"))]
-    rows += [scores(work(name), None, verdict=said("complete_unverified")) for name in ("s2", "s3")]
-    lake.write("session_scores", week_of(MONDAY), rows, SessionScores)
+UNREVIEWED = f"{FINGERPRINT.partition('-')[0]}-unknown"
+
+
+def test_without_a_model_signals_choose_and_every_line_says_so(tmp_path: Path) -> None:
+    lake, sessions = Lake(str(tmp_path)), [work(name) for name in ("s1", "s2", "s3")]
+    add(lake, sessions, reviewed=False)
+    seen = [signals(sessions[0]), signals(sessions[1], "correction")]
+    lake.write(SIGNALS, week_of(MONDAY), seen, SessionSignals)
+    label = Label(session_id="s1", name=SUCCESS, value="yes", source="view", rater="ann")
+    made = stored(lake, TASK, UNREVIEWED, near_duplicates="keep")
+    assert reasons(made) == {
+        Exclusion("signals", "correction"): ("s2",),
+        Exclusion("signals", "no signals yet"): ("s3",),
+    }
+    assert (made.row.samples, made.row.unreviewed) == (1, 1)
+    assert "1 sample of sessions that nobody reviewed" in made.card
+    (line,) = unreviewed_lines(lake)
+    assert (line["reviewed"], line["verdict"], line["verdict_basis"]) == (False, "", "")
+
+    put_labels(lake, Labels(labels=(label,)))
+    labelled = stored(lake, TASK, UNREVIEWED, near_duplicates="keep")
+    assert (labelled.row.samples, labelled.row.unreviewed) == (1, 0)
+    (line,) = unreviewed_lines(lake)
+    assert (line["reviewed"], line["verdict_basis"]) == (True, "person")
+
+    left = stored(lake, TASK, UNREVIEWED, near_duplicates="keep", unreviewed=False)
+    assert reasons(left) == {NOT_REVIEWED: ("s2", "s3")}
+
+
+def unreviewed_lines(lake: Lake) -> list[dict[str, Any]]:
+    data = lake.read_bytes(training_path(TASK, UNREVIEWED)) or b""
+    return [json.loads(line)["metadata"] for line in data.splitlines()]
+
+
+def test_once_a_model_has_reviewed_a_session_the_others_wait_for_a_verdict(lake: Lake) -> None:
+    week = week_of(MONDAY)
+    rows = list(lake.read("session_scores", week, SessionScores))
+    lake.write("session_scores", week, rows[1:], SessionScores)
+    gone = rows[0].session_id
+    assert reasons(stored(lake)) == {NOT_REVIEWED: (gone,)}
+    assert reasons(stored(lake, unreviewed=True)) == {}
+
+
+def test_a_card_quotes_the_certificates_of_its_reviewers_alone(lake: Lake) -> None:
     members = observed_pairs(lake)[TASK, FINGERPRINT]
-    outcomes = {"s2": Success(False, "ci", "s2")}
-
-    def weights(**options: Any) -> list[float]:
-        chosen = TrainingOptions(verdicts=(), near_duplicates="keep", **options)
-        store_training_set(lake, TASK, FINGERPRINT, members, chosen, outcomes=outcomes)
-        return [line["metadata"]["sample_weight"] for line in lines(lake)]
-
-    assert weights() == [1.0, 1.0, 1.0]
-    assert weights(sample_weight="verdict") == [0.0, 0.0, 1.0]
+    said = {"judge-1": "judge-1 is certified.", "judge-2": "judge-2 is not."}
+    made = store_training_set(
+        lake, TASK, FINGERPRINT, members, TrainingOptions(), certificates=said
+    )
+    assert "judge-1 is certified." in made.card
+    assert "judge-2" not in made.card
 
 
-def test_what_falls_short_of_done_is_counted_for_its_verdict(tmp_path: Path) -> None:
+def test_what_is_not_complete_is_counted_for_its_verdict(tmp_path: Path) -> None:
     lake = lake_of(tmp_path, team(3))
     add(lake, team(3), verdict=said("partial"))
     made = stored(lake)
-    assert reasons(made) == {Exclusion("verdict", "partly done"): ("s00", "s01", "s02")}
+    assert reasons(made) == {Exclusion("verdict", "partial"): ("s00", "s01", "s02")}
     assert (made.row.short, made.row.samples) == (3, 0)
     widened = stored(lake, verdicts=("partial",))
     assert (widened.row.short, widened.row.samples) == (0, 3)
-    assert "by verdict: 3 partly done; overall quality 0.70 to 0.70" in widened.card
-
-
-def test_a_line_has_its_place_among_the_persons_own_sessions(tmp_path: Path) -> None:
-    sessions = [work(f"s{n:02d}", n % 5) for n in range(LEAST_AMONG)]
-    lake = lake_of(tmp_path, sessions)
-    for week in lake.partitions("session_scores"):
-        rows = lake.read("session_scores", week, SessionScores)
-        with_facts = [replace(row, facts={"broke_off": float(row.session_id[1:])}) for row in rows]
-        lake.write("session_scores", week, with_facts, SessionScores)
-    stored(lake, near_duplicates="keep")
-    placed = {
-        line["metadata"]["session_id"]: entry["value"]
-        for line in lines(lake)
-        for entry in line["metadata"]["scores"]
-        if (entry["kind"], entry["name"]) == ("order", "place")
-    }
-    assert placed == {name: place.place for name, place in places_in(lake).items()}
-    assert placed["s00"] > placed["s19"], "what broke off is looked at first"
-    left_out = reasons(stored(lake, near_duplicates="keep", min_place=0.2))
-    first = tuple(sorted(name for name, place in placed.items() if place < 0.2))
-    assert left_out == {Exclusion("place", "0.2"): first}
+    said_by = "by verdict: 3 partial, given by an LLM review (3); overall quality 0.70 to 0.70"
+    assert said_by in widened.card
 
 
 def test_only_ready_sessions_when_asked_for(tmp_path: Path) -> None:
@@ -266,11 +283,11 @@ def test_a_planted_secret_is_in_no_file(tmp_path: Path, place: str) -> None:
     )
     lake = lake_of(tmp_path, [leaky, *team(1)])
     week = week_of(leaky.started)
-    (verdict,) = scores(leaky).verdicts[:1]
+    (verdict,) = scores(leaky).dimension_scores[:1]
     verdict = replace(verdict, rationale=texts["rationale"])
     prompts = (SubagentPrompt("helper", texts["prompts"]),)
     changes: list[tuple[str, Any, dict[str, Any]]] = [
-        ("session_scores", SessionScores, {"verdicts": (verdict,)}),
+        ("session_scores", SessionScores, {"dimension_scores": (verdict,)}),
         ("session_metadata", SessionMetadataRow, {"licence": texts["licence"]}),
         ("prompt_snapshots", PromptSnapshotRow, {"main": texts["system"], "subagents": prompts}),
     ]

@@ -114,7 +114,7 @@ def test_the_card_tells_how_long_lines_are_and_counts_a_split_session_once() -> 
     assert made.row.sessions == 2
     assert len({one["split"] for one in made.metadata() if one["session_id"] == "long"}) == 1
     assert f"but for 1 long ones, split into {made.row.samples - 1}" in made.card
-    assert "| reuse | offline | 1 | 2 | 0.80 |" in made.card
+    assert "| reuse | judge-1 | 1 | 2 | 0.80 |" in made.card
     assert "1 up to 1,024, " in made.card
     (longest,) = re.findall(r"tokens of the longest line \| ([\d,]+) ", made.card)
     assert 1_500 < int(longest.replace(",", "")) < 3_000

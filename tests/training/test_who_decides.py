@@ -1,4 +1,4 @@
-"""A lake scored offline and by two models: what each would train on."""
+"""A lake that two models reviewed: what each would train on."""
 
 from __future__ import annotations
 
@@ -10,17 +10,12 @@ from debrief.judging.model import JudgeEvaluation
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import Labels, outcome, put_labels
-from debrief.rubrics.contrast import values_of
-from debrief.scoring.model import SessionScores
+from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.llm_review import SessionReview, TrainOn
-from debrief.scoring.precedence import effective_rows
+from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VerdictName
 from debrief.snapshots.fingerprint import comparison_key
-from debrief.summary import content_of
 from debrief.training.model import training_path
-from debrief.view.assessment import read_assessment
-from debrief.view.indexed import week_rows
-from tests.rubrics.scenario import valued
 from tests.training.lakes import TASK, lake_of, stored
 from tests.training.scenario import MONDAY, PROMPT, judgement, said, says, scores, session, turn
 
@@ -35,7 +30,7 @@ SESSIONS = {
     for name in NAMES
 }
 WEEK = week_of(MONDAY)
-OFFLINE: dict[str, VerdictName] = {
+PLAIN: dict[str, VerdictName] = {
     "checked": "complete_verified",
     "unchecked": "complete_unverified",
     "asked": "undetermined",
@@ -43,8 +38,8 @@ OFFLINE: dict[str, VerdictName] = {
     "failed": "failed",
     "labelled": "complete_verified",
 }
-FIRST: dict[str, VerdictName] = {**OFFLINE, "unchecked": "partial", "asked": "complete_verified"}
-SECOND: dict[str, VerdictName] = {**OFFLINE, "broken": "complete_verified", "asked": "failed"}
+FIRST: dict[str, VerdictName] = {**PLAIN, "unchecked": "partial", "asked": "complete_verified"}
+SECOND: dict[str, VerdictName] = {**PLAIN, "broken": "complete_verified", "asked": "failed"}
 
 
 def scored_by(
@@ -59,8 +54,8 @@ def scored_by(
             SESSIONS[name],
             model=model,
             scoring_fingerprint=f"of-{model}",
-            verdict=said(verdict, basis="check" if model == "offline" else "model"),
-            reading=readings.get(name),
+            verdict=said(verdict, source=model),
+            review=readings.get(name),
         )
         for name, verdict in verdicts.items()
     ]
@@ -82,7 +77,7 @@ def scored_by(
 
 
 def eval_of(model: str) -> str:
-    return {"no_model": "0f0f0f0f", "model-a": "0a0a0a0a", "model-b": "0b0b0b0b"}[model]
+    return {"model-a": "0a0a0a0a", "model-b": "0b0b0b0b"}[model]
 
 
 def trained_on(lake: Lake, model: str) -> set[str]:
@@ -105,43 +100,24 @@ def test_each_would_train_on_what_its_own_verdicts_say_and_a_persons_label_decid
     tmp_path: Path,
 ) -> None:
     lake = empty(tmp_path)
-    scored_by(lake, "offline", OFFLINE)
-    assert trained_on(lake, "offline") == {"checked", "unchecked", "asked"}
     scored_by(lake, "model-a", FIRST)
     assert trained_on(lake, "model-a") == {"checked", "asked"}
     scored_by(lake, "model-b", SECOND)
     assert trained_on(lake, "model-b") == {"checked", "unchecked", "broken"}
     assert trained_on(lake, "model-a") == {"checked", "asked"}
-    assert trained_on(lake, "offline") == {"checked", "unchecked", "broken"}
+    assert verdicts_in(lake)["labelled"].basis == "person"
 
 
-def test_where_a_model_read_one_session_the_offline_rules_decide_on_the_others(
+def test_where_a_model_reviewed_some_sessions_another_one_s_reviews_speak_for_the_others(
     tmp_path: Path,
 ) -> None:
     lake = empty(tmp_path)
-    scored_by(lake, "model-a", {"asked": "failed", "broken": "complete_unverified"})
-    scored_by(lake, "offline", OFFLINE)
-    assert trained_on(lake, "offline") == {"checked", "unchecked", "broken"}
+    scored_by(lake, "model-a", PLAIN)
+    scored_by(lake, "model-b", {"asked": "failed", "broken": "complete_unverified"})
+    assert trained_on(lake, "model-b") == {"checked", "unchecked", "broken"}
 
 
-def test_pages_counts_and_rubrics_go_by_the_same_verdict(tmp_path: Path) -> None:
-    lake = empty(tmp_path)
-    scored_by(lake, "model-a", FIRST)
-    scored_by(lake, "offline", OFFLINE)
-    shown = {name: columns["verdict"] for name, columns in week_rows(lake, WEEK).items()}
-    assert shown == FIRST
-    first = read_assessment(lake, WEEK, "asked").main
-    assert first is not None
-    assert first.model == "model-a"
-    assert content_of(lake, [WEEK]).verdicts.known == 6
-    rows = effective_rows(lake.rows("session_scores", SessionScores))
-    assert values_of(valued(rows), "excellence") == {
-        "checked": 1.0, "unchecked": 0.0, "asked": 1.0, "broken": 0.0, "failed": 0.0,
-        "labelled": 1.0,
-    }  # fmt: skip
-
-
-def test_what_a_reader_would_not_train_on_is_left_out_in_whole_or_in_part(tmp_path: Path) -> None:
+def test_what_a_reviewer_would_not_train_on_is_left_out_in_whole_or_in_part(tmp_path: Path) -> None:
     def reading(train: TrainOn) -> SessionReview:
         return SessionReview(verdict="complete_verified", train=train)
 
@@ -156,7 +132,7 @@ def test_what_a_reader_would_not_train_on_is_left_out_in_whole_or_in_part(tmp_pa
     fingerprint = comparison_key(PROMPT, eval_of("model-a"))
     row = stored(lake, fingerprint=fingerprint, near_duplicates="keep").row
     (why,) = [reason.reason for reason in row.left_out if "checked" in reason.sessions]
-    assert why == "whoever read it would train on nothing of it"
+    assert why == "whoever reviewed it would train on nothing of it"
     data = lake.read_bytes(training_path(TASK, fingerprint))
     assert data is not None
     by_session = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,17 +12,19 @@ from typing import Any, get_args
 
 import httpx
 from fastapi import FastAPI
-from msgspec.structs import replace
 
 from debrief.door.app import Door
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.recorder.service.running import ServiceLimits, listen, make_server, url_of
+from debrief.scoring.gate import gate_review
+from debrief.scoring.llm_review import RequestReview, RequestState, SessionReview
 from debrief.scoring.model import DimensionName, DimensionScore, SessionScores
-from debrief.scoring.verdict import SessionVerdict, VerdictName
+from debrief.scoring.verdict import COMPLETE, VerdictName
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, Usage
 from debrief.settings import Settings, load_settings
+from debrief.signals.schema import CheckSignal, Event, EventKind, SessionSignals
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.view.app import make_app
 
@@ -39,6 +41,7 @@ TOOL_CALL = described(
 )
 
 
+FAILED = Evidence(1, "c1", "1 failed")
 OWN = {"Sec-Fetch-Site": "same-origin"}
 """What a browser sends with a form of the pages themselves."""
 
@@ -67,18 +70,33 @@ def session_of(session_id: str, prompt: str = "Fix the cart.", **changes: Any) -
     return Session(id=session_id, **{**fields, **changes})
 
 
-def verdict_of(quality: float) -> SessionVerdict:
-    """The verdict on a session: the better it is, the more of it is done."""
-    place = Evidence(1, "c1", "1 failed")
-    if 0.5 <= quality < 0.7:
-        return SessionVerdict(verdict="complete_unverified", basis="no_check")
-    name: VerdictName = "complete_verified" if quality >= 0.7 else "failed"
-    return SessionVerdict(verdict=name, basis="check", check="pytest -q", evidence=(place,))
+REVIEWER = "claude-code"
 
 
-def scores_of(session: Session, quality: float, reason: str = "The last check failed") -> Any:
-    """Scores of a session that all dimensions agree on."""
-    place = Evidence(1, "c1", "1 failed")
+def review_of(verdict: VerdictName, **more: Any) -> SessionReview:
+    """A review with one request."""
+    state: RequestState = "done_seen" if verdict in COMPLETE else "not"
+    asked = RequestReview(turn=1, asked="fix the cart", state=state, proof=FAILED)
+    return SessionReview(**{"verdict": verdict, "requests": (asked,), **more})
+
+
+def scores_of(
+    session: Session, quality: float, reviewer: str = REVIEWER, **changes: Any
+) -> SessionScores:
+    """The scores of a review: the better a session is, the more of it is complete."""
+    name: VerdictName = "failed"
+    if quality >= 0.5:
+        name = "complete_verified" if quality >= 0.7 else "complete_unverified"
+    review = changes.pop("review", review_of(name))
+    fields: dict[str, Any] = {
+        "verdict": gate_review(review, signals_of(session), reviewer),
+        "review": review,
+        "dimension_scores": tuple(
+            DimensionScore(dimension=dimension, value=quality, rationale="Because.")
+            for dimension in get_args(DimensionName)
+        ),
+        "overall_quality": quality,
+    }
     return SessionScores(
         session_id=session.id,
         session_digest=session.digest,
@@ -86,27 +104,72 @@ def scores_of(session: Session, quality: float, reason: str = "The last check fa
         ended=session.ended,
         task=session.task,
         tool=session.tool,
-        model="offline",
+        model=reviewer,
         scoring_fingerprint="scorer",
         status="ok",
-        verdicts=tuple(
-            DimensionScore(dimension=name, value=quality, rationale=reason, evidence=(place,))
-            for name in get_args(DimensionName)
-        ),
-        overall_quality=quality,
-        verdict=verdict_of(quality),
+        **{**fields, **changes},
     )
 
 
-def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
-    """Write sessions with their quality, each on prompts named after its task."""
+def signals_of(session: Session, *events: Event, **changes: Any) -> SessionSignals:
+    """The signals of a session on code, in which a test passed and these events happened."""
+    passed = CheckSignal(
+        kind="test",
+        tool="pytest",
+        worth="tests",
+        passed=True,
+        ran=3,
+        covers_change=True,
+        evidence=Evidence(1, "c1", "3 passed"),
+    )
+    fields: dict[str, Any] = {
+        "work": "code",
+        "ending": "answered",
+        "calls": 1,
+        "checks": (passed,),
+        **changes,
+    }
+    return SessionSignals(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        events=events,
+        **fields,
+    )
+
+
+def event_of(kind: EventKind, count: int = 1, quote: str = "no, the tax") -> Event:
+    """An event that happened so often, in the turns from the first on."""
+    return Event(
+        kind=kind, evidence=tuple(Evidence(turn, "", quote) for turn in range(1, count + 1))
+    )
+
+
+def fill(
+    lake: Lake,
+    sessions: Sequence[tuple[Session, float | None]],
+    signals: Mapping[str, SessionSignals] | None = None,
+) -> None:
+    """Write sessions, with the quality that a review gives them where there is one.
+
+    Args:
+        lake: to write into.
+        sessions: with the quality of their review; None: nobody reviewed it.
+        signals: of sessions in which something happened, by id.
+    """
     weeks: dict[str, list[tuple[Session, float | None]]] = {}
     for session, quality in sessions:
         weeks.setdefault(week_of(session.started), []).append((session, quality))
     for week, pairs in weeks.items():
         lake.write("raw_sessions", week, [session for session, _ in pairs], Session)
         scored = [scores_of(session, quality) for session, quality in pairs if quality is not None]
-        lake.write("session_scores", week, scored, SessionScores)
+        if scored:
+            lake.write("session_scores", week, scored, SessionScores)
+        seen = [(signals or {}).get(session.id) or signals_of(session) for session, _ in pairs]
+        lake.write("session_signals", week, seen, SessionSignals)
         known = [
             SessionMetadataRow(
                 session_id=session.id,
@@ -132,25 +195,6 @@ def fill(lake: Lake, sessions: Sequence[tuple[Session, float | None]]) -> None:
         lake.write("prompt_snapshots", week, prompts, PromptSnapshotRow)
 
 
-def placed_lake(settings: Settings) -> list[str]:
-    """A lake of 20 sessions of one tool and kind, the first ones with more corrections, and one
-    that cannot be compared; the ids of the 20."""
-    lake = Lake(settings.lake)
-    made = [session_of(f"s{n:02}", f"Job {n}.") for n in range(20)]
-    alone = session_of("alone", "Alone.", tool="codex")
-    fill(lake, [(session, 0.9) for session in (*made, alone)])
-    rows = [
-        replace(
-            scores_of(session, 0.9), kind="coding", facts={"corrections": 1 - n / 20, "streak": 1.0}
-        )
-        for n, session in enumerate(made)
-    ]
-    untold = SessionVerdict(verdict="undetermined", basis="no_change")
-    row = replace(scores_of(alone, 0.1), verdict=untold, kind="coding", facts={"corrections": 1.0})
-    lake.write("session_scores", f"{MONDAY:%Y-%m-%d}", [*rows, row], SessionScores)
-    return [session.id for session in made]
-
-
 def settings_of(folder: Path, **variables: str) -> Settings:
     """Settings whose home and lake are below a folder."""
     return load_settings(
@@ -158,6 +202,7 @@ def settings_of(folder: Path, **variables: str) -> Settings:
             "HOME": str(folder),
             "DEBRIEF_HOME": str(folder / "home"),
             "DEBRIEF_RATER": "ada",
+            "DEBRIEF_NO_MODEL": "1",
             **variables,
         }
     )

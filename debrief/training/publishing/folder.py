@@ -171,6 +171,8 @@ class Published(Struct, frozen=True, kw_only=True):
     """Stored lines among those that were taken whose repositories' licence is not known."""
     decontaminated: str = ""
     """What a search for benchmarks' problems came to; empty without one."""
+    account: str = ""
+    """What became of the sessions of the sets, in a sentence."""
 
 
 class _Manifest(Struct, kw_only=True, omit_defaults=True):

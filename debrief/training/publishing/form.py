@@ -85,11 +85,7 @@ def _arrow(column: Column) -> pa.DataType:
             return pa.type_for_alias(column)
 
 
-Standing = Literal["high", "low", ""]
-"""Where a session's overall quality stands among those of an export; empty: between."""
-
-
-RewardKind = Literal["outcome", "execution", "probability", "quality"]
+RewardKind = Literal["verdict", "outcome", "execution", "quality"]
 
 
 class StoredLine(Struct, frozen=True):
@@ -98,9 +94,8 @@ class StoredLine(Struct, frozen=True):
     messages: tuple[ChatMessage, ...]
     tools: Raw
     metadata: Raw
-    standing: Standing = ""
-    """Not stored: it is for each export to say, as is the next."""
-    reward: RewardKind = "outcome"
+    reward: RewardKind = "verdict"
+    """Not stored: it is for each export to say."""
 
     @property
     def session_id(self) -> str:

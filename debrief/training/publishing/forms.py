@@ -14,6 +14,7 @@ from debrief.errors import InputError
 from debrief.training.formats import TOOLS
 from debrief.training.model import ChatMessage, SampleMetadata, ToolSchema
 from debrief.training.publishing.form import (
+    Columns,
     Form,
     StoredLine,
     column_of,
@@ -50,16 +51,24 @@ def _trl(line: StoredLine) -> Iterator[dict[str, Any]]:
         yield {
             "prompt": template_messages(row.history),
             "completion": template_messages(row.answers),
-            "tools": bytes(line.tools).decode(),
-            "session_id": line.session_id,
+            **_beside(line),
         }
 
 
-_TEXT_BESIDE = {"tools": "string", "session_id": "string"}
+def _beside(line: StoredLine) -> dict[str, Any]:
+    about = line.about
+    return {
+        "tools": bytes(line.tools).decode(),
+        "session_id": about.session_id,
+        "reviewed": about.reviewed,
+    }
+
+
+_BESIDE: Columns = {"tools": "string", "session_id": "string", "reviewed": "bool"}
 TRL = Form(
     name="trl",
     reader="TRL's `SFTTrainer`",
-    columns={"prompt": ["json"], "completion": ["json"], **_TEXT_BESIDE},
+    columns={"prompt": ["json"], "completion": ["json"], **_BESIDE},
     note=(
         "A row for each stretch of answers that are trained on: it is the `completion`, with the "
         "requests and results between them, and all that came before it is the `prompt`, so a line "
@@ -79,18 +88,14 @@ def _flagged(line: StoredLine, flag: str) -> Iterator[dict[str, Any]]:
     for message in messages:
         if message["role"] == "assistant":
             message[flag] = message.pop("weight", 1) != 0
-    yield {
-        "messages": messages,
-        "tools": bytes(line.tools).decode(),
-        "session_id": line.session_id,
-    }
+    yield {"messages": messages, **_beside(line)}
 
 
 def _flag_form(name: str, reader: str, flag: str, program: str) -> Form:
     return Form(
         name=name,
         reader=reader,
-        columns={"messages": ["json"], **_TEXT_BESIDE},
+        columns={"messages": ["json"], **_BESIDE},
         note=(
             f"`{flag}` says of each assistant message whether it is trained on, so nothing is left "
             f"out. `arguments` and `tools` are JSON text, which {program} reads."
@@ -190,8 +195,8 @@ def _sharegpt(line: StoredLine) -> Iterator[dict[str, Any]]:
         yield {
             "conversations": turns,
             "system": first.content if first.role == "system" else "",
+            **_beside(line),
             "tools": msgspec.json.encode(line.functions).decode(),
-            "session_id": line.session_id,
         }
 
 
@@ -253,7 +258,7 @@ SHAREGPT = Form(
     columns={
         "conversations": [{"from": "string", "value": "string"}],
         "system": "string",
-        **_TEXT_BESIDE,
+        **_BESIDE,
     },
     note=(
         "Calls made at once stand one after the other, each before its result; words beside calls "

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from debrief.reports import Markdown
-from debrief.scoring.verdict import INCOMPLETE, VERDICT_LABELS, VerdictName
+from debrief.scoring.verdict import COMPLETE, INCOMPLETE, VERDICT_LABELS, WORST_FIRST
 from debrief.sessions.readers.claude_code.content import words_of_refusal
 from debrief.training.formats import MOST_TOOLS, TOOLS
 from debrief.training.model import (
@@ -44,9 +44,8 @@ KINDS: dict[PairKind, str] = {
     "refused": "a call that the person refused, and the one that they accepted",
     "corrected": "an answer in words that the person corrected, and the one after",
     "rewound": "a turn that the person went back to before, and the one with its words that stayed",
-    "verdict": "two runs of one task, one of which falls short of done",
+    "verdict": "two runs of one task, one complete and one not",
 }
-GOOD: Final[VerdictName] = "complete_verified"
 _MAX_REASONS = 3
 _PICTURE = re.compile(r"\[Image #\d|\(\d+ images?\)")
 """What was shown there is in no line, and the better answer may rest on it."""
@@ -184,7 +183,8 @@ def _first_request(line: StoredLine) -> tuple[Messages, Messages]:
 
 
 def _reasons(better: SampleMetadata, worse: SampleMetadata) -> Iterator[str]:
-    said = f"{VERDICT_LABELS[better.verdict]}, against {VERDICT_LABELS[worse.verdict]}"
+    sides = (VERDICT_LABELS[side.verdict] for side in (better, worse) if side.verdict)
+    said = ", against ".join(sides)
     yield said + _comments(better.scores[0], worse.scores[0])
     others = {(entry.kind, entry.name): entry for entry in worse.scores}
     differing = [
@@ -234,10 +234,10 @@ PREFERENCE = Form(
         "what they said. `rewound`: what was said in a turn that the person went back to before, "
         "and in the one with the same words that stayed. `verdict`: two whole sessions of one "
         "repository that began with the same words (whatever their white space), under one pair of "
-        "fingerprints, on one side of the split, one of them done and checked, the other partly or "
-        "not done; `reasons` is what the verdicts and the scores say of it, and the results of "
-        "calls are in `chosen` and `rejected`: keep them out of DPO's loss. Messages are as in "
-        "`trl`."
+        "fingerprints, on one side of the split, one of them complete by its verdict, the other "
+        "partial or failed; `reasons` is what the verdicts and the scores say of it, and the "
+        "results of calls are in `chosen` and `rejected`: keep them out of DPO's loss. Messages "
+        "are as in `trl`."
     ),
     convert=pairs_within,
     pair=pair_line,
@@ -269,7 +269,7 @@ class PairCounts:
         """Yield what to know before training."""
         if not self._counts:
             yield "there are no pairs: nobody refused or corrected anything, or what came of it is \
-not known, and no task was done once and fell short once"
+not known, and no task was completed once and not another time"
 
 
 Pair: TypeAlias = tuple[LineRow, LineRow]
@@ -280,9 +280,9 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
     """Return the pairs among lines of one side that began with the same words, in the order of the
     better one's line.
 
-    The better one is done and checked, the worse one partly or not done. Each session is in at
-    most one pair; what is not done is taken before what is partly done. Of a session in windows
-    the first stands for it.
+    The better one is complete, the worse one partial or failed. Each session is in at most one
+    pair; what is verified and what failed are taken first. Of a session in windows the first
+    stands for it.
     """
     groups: dict[str, list[LineRow]] = {}
     for line in lines:
@@ -292,7 +292,11 @@ def pairs_of(lines: Iterable[LineRow]) -> list[Pair]:
 
 
 def _paired(lines: Sequence[LineRow]) -> Iterator[Pair]:
-    ranked = sorted(lines, key=lambda line: (line.verdict != "failed", line.offset))
-    good = (line for line in ranked if line.verdict == GOOD)
-    bad = (line for line in ranked if line.verdict in INCOMPLETE)
-    yield from zip(good, bad, strict=False)
+    known = [line for line in lines if line.verdict in COMPLETE | INCOMPLETE]
+    known.sort(key=lambda line: (WORST_FIRST.index(line.verdict or "undetermined"), line.offset))
+    bad = [line for line in known if line.verdict in INCOMPLETE]
+    verified = sorted(
+        (line for line in known if line.verdict in COMPLETE),
+        key=lambda line: (line.verdict != "complete_verified", line.offset),
+    )
+    yield from zip(verified, bad, strict=False)

@@ -37,6 +37,7 @@ from debrief.training.kinship import read_kinship
 from debrief.training.manifest import current_pairs, stored_sets
 from debrief.training.model import (
     LINES,
+    ExclusionKind,
     LineRow,
     SampleLine,
     Split,
@@ -57,7 +58,6 @@ from debrief.training.publishing.folder import (
 from debrief.training.publishing.form import (
     Form,
     RewardKind,
-    Standing,
     StoredLine,
     decoded,
     one_by_one,
@@ -65,7 +65,7 @@ from debrief.training.publishing.form import (
     without_reasoning,
 )
 from debrief.training.publishing.forms import form_named
-from debrief.training.publishing.labels import LabelCounts, standings
+from debrief.training.publishing.labels import LabelCounts
 from debrief.training.publishing.narrowing import (
     Decontamination,
     SidesInTime,
@@ -81,10 +81,11 @@ from debrief.training.publishing.rewound import rewound_pairs
 from debrief.training.publishing.rows import Messages, RowCounts
 from debrief.training.samples import encode_line
 from debrief.training.selection import Members, Pair
-from debrief.training.short import short_lines
+from debrief.training.short import left_out_lines
 from debrief.training.splits import BY_WEEK, parse_split
 from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 
+_UNREVIEWED = {True: "included", False: "as the sets have them"}
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
 _SHOWN = 3
 _AGAIN = "Make the training set again: debrief backfill --stage training_sets."
@@ -130,10 +131,9 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """Longer lines are cut into windows; 0 for no limit."""
     single_calls: bool = False
     """Calls made at once become one after the other."""
-    label_share: float = 0.0
-    """Of the sessions at each end of overall quality, which get a label where the form wants one
-    and the verdict gives none; 0 for none."""
-    reward: RewardKind = "outcome"
+    unreviewed: bool = False
+    """Also sessions that nobody gave a verdict and that no signal speaks against."""
+    reward: RewardKind = "verdict"
     """The kind of all rewards, where the form has some."""
     licence: str = ""
     """Of the whole, as an SPDX identifier."""
@@ -148,6 +148,7 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
         yield "began", f"{self.since:%Y-%m-%d %H:%M} UTC or later" if self.since else "any time"
         yield "split", self.split
         yield "verdicts", "; ".join(VERDICT_LABELS[name] for name in self.verdicts) or "any"
+        yield "not reviewed, no signal against it", _UNREVIEWED[self.unreviewed]
         yield "least overall quality", f"{self.min_overall_quality:g}"
         yield "status", self.status or "any"
         yield "what the model thought", "included" if self.reasoning else "left out"
@@ -198,11 +199,10 @@ def publish(
         scratch, joined = (stack.enter_context(tempfile.TemporaryFile()) for _ in range(2))
         stored, earlier = _asked_sets(lake, options)
         account = SessionAccount(stored)
-        short = (
-            {}
-            if form.of_conversations
-            else short_lines(lake, stored, training or TrainingOptions(), joined)
-        )
+        kinds: list[ExclusionKind] = ["not_reviewed"] if options.unreviewed else []
+        kinds += [] if form.of_conversations else ["verdict"]
+        short, reasons = left_out_lines(lake, stored, kinds, training or TrainingOptions(), joined)
+        account.explain(reasons)
         asked = _chosen(lake, stored, options, short, joined, account)
         narrowed = _narrowed(lake, asked, options, left_out, account)
         chosen = narrowed.chosen
@@ -214,13 +214,6 @@ def publish(
             for row in one.rows:
                 kept.add(row.lengths[options.reasoning])
         before(kept, left_out)
-        qualities = {
-            row.session_id: row.quality
-            for one in chosen
-            for row in one.rows
-            if row.quality is not None
-        }
-        ends = standings(qualities, options.label_share) if form.of_labels else {}
         said = _counts_of(form, options)
         observed = current_pairs(lake) if form.pair is not None else {}
         counts = RowCounts(form.rows) if form.rows is not None else None
@@ -234,7 +227,7 @@ def publish(
             )
         )
         for one in chosen:
-            lines = _made_lines(lake, one, form, options, ends, counts, account)
+            lines = _made_lines(lake, one, form, options, counts, account)
             if observed:
                 members = observed.get((one.of.task, one.of.fingerprint), {})
                 lines = chain(lines, _rewound(lake, one, options, members, account))
@@ -257,7 +250,7 @@ def publish(
             as_text=folder.as_text,
             left_out=[(reason, str(count)) for reason, count in sorted(left_out.items())],
             earlier=_earlier_text(earlier) if earlier else "",
-            short=sum(map(len, short.values())),
+            short=sum(bool(row.verdict) for rows in short.values() for row in rows),
             labels=said if form.of_labels else None,
             rewards=said if form.of_rewards else None,
             pairs=said if form.pair is not None else None,
@@ -274,6 +267,7 @@ def publish(
             warnings=(*published.warnings, *warnings),
             unlicensed=sum(not row.licence for one in chosen for row in one.rows),
             decontaminated=narrowed.searched.summary() if narrowed.searched else "",
+            account=account.summary(),
         )
 
 
@@ -286,7 +280,7 @@ def _counts_of(
 ) -> LabelCounts | RewardCounts | PairCounts | None:
     """Return what counts the lines of a form that says what was good."""
     if form.of_labels:
-        return LabelCounts(options.label_share)
+        return LabelCounts()
     if form.of_rewards:
         return RewardCounts(options.reward)
     return PairCounts() if form.pair is not None else None
@@ -351,7 +345,7 @@ def _chosen(
         lake: with the sets.
         sets: those that are asked for.
         options: what else is asked for.
-        short: lines that the sets leave out for their verdict, by set.
+        short: lines that the sets leave out, and this export does not, by set.
         joined: the file that holds these; the other lines of their sets are copied behind them.
         account: of what becomes of the sessions.
     """
@@ -396,7 +390,11 @@ def _copied(
 def _is_line_asked(options: ExportOptions, line: LineRow) -> bool:
     return (
         (line.quality or 0.0) >= options.min_overall_quality
-        and line.verdict in (options.verdicts or VERDICT_LABELS)
+        and (
+            not options.verdicts
+            or line.verdict in options.verdicts
+            or (options.unreviewed and not line.verdict)
+        )
         and options.status in (None, line.status)
         and (options.subagents or not line.parent_session)
         and _fits(options.tool, line.tool, f"{line.tool}/{line.tool_version}".strip())
@@ -535,7 +533,6 @@ def _made_lines(
     chosen: _Chosen,
     form: Form,
     options: ExportOptions,
-    ends: Mapping[str, Standing],
     counts: RowCounts | None,
     account: SessionAccount,
 ) -> Iterator[tuple[Split, dict[str, Any]]]:
@@ -546,8 +543,6 @@ def _made_lines(
         if form.convert is not None:
             for row in chosen.rows:
                 source = _line(lake, path, file, row, options)
-                if row.session_id in ends:
-                    source = replace(source, standing=ends[row.session_id])
                 if counts:
                     counts.add(source.messages)
                 try:

@@ -1,7 +1,7 @@
 """The export form of a task, the work done on it, and a reward.
 
-Kinds are never mixed in one file: an outcome is a fact, a probability and a quality are estimates,
-and a model that is rewarded by several learns where its data is from.
+Kinds are never mixed in one file: a model that is rewarded by several learns where its data is
+from. A session on which nobody gave a verdict has no reward.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
-from debrief.training.model import ScoreEntry, Split
+from debrief.training.model import SampleMetadata, Split
 from debrief.training.publishing.form import Form, RewardKind, StoredLine, template_messages
-from debrief.training.publishing.labels import correction
+from debrief.training.publishing.labels import correction, is_complete
 from debrief.training.publishing.rows import (
     Messages,
     is_answer,
@@ -21,10 +21,10 @@ from debrief.training.publishing.rows import (
 
 REWARD_KINDS: tuple[RewardKind, ...] = get_args(RewardKind)
 _WHERE_FROM: dict[RewardKind, str] = {
+    "verdict": "a person, an outcome or an LLM review gives one",
     "outcome": "debrief outcomes says what became of the work",
     "execution": "debrief execute runs the checks of sessions again",
-    "probability": "debrief fit makes probabilities of at least 20 labels",
-    "quality": "a model that scores gives one",
+    "quality": "an LLM review gives one",
 }
 """Where a kind of reward comes from, which is what to do when no line has one."""
 
@@ -55,24 +55,27 @@ def _rl(line: StoredLine) -> Iterator[dict[str, Any]]:
         "extra_info": {"session_id": about.session_id, "split": about.split},
         "tools": bytes(line.tools).decode(),
         "trajectory": template_messages(trajectory),
-        "reward": reward_of(about.scores, line.reward),
+        "reward": reward_of(about, line.reward),
         "reward_kind": line.reward,
+        "reward_basis": about.verdict_basis,
         "corrected": list(_corrected(trajectory)),
     }
 
 
-def reward_of(scores: Iterable[ScoreEntry], kind: RewardKind) -> float | None:
-    """Return the reward of a kind, 0 to 1, that a session's scores give; None where they give none.
+def reward_of(about: SampleMetadata, kind: RewardKind) -> float | None:
+    """Return the reward of a kind, 0 to 1, that a session has; None where it has none.
 
-    An outcome is 1 or 0, whoever says it; ``execution`` is one of checks that were run again.
+    A verdict is 1 where the session is complete and 0 where it is partial or failed. An outcome is
+    1 or 0, whoever says it; ``execution`` is one of checks that were run again.
     """
-    for score in scores:
+    if kind == "verdict":
+        known = is_complete(about)
+        return None if known is None else float(known)
+    for score in about.scores:
         match score.kind, kind:
             case ("outcome", "outcome"):
                 return score.value
             case ("outcome", "execution") if score.category == "execution":
-                return score.value
-            case ("order", "probability") if score.name == "probability":
                 return score.value
             case ("overall", "quality"):
                 return score.value
@@ -105,17 +108,19 @@ RL = Form(
         "trajectory": ["json"],
         "reward": "float64",
         "reward_kind": "string",
+        "reward_basis": "string",
         "corrected": ["bool"],
     },
     note=(
         "A task and what was done on it. `environment` says where it began, how that is known, and "
         "which command checked it last, empty where not known; `ground_truth` is that command too. "
         "`reward` is of the one kind that `reward_kind` names, from 0 to 1, and null where the "
-        "session has none: `outcome`, 1 or 0, by what became of the work or by a person's label; "
-        "`execution`, 1 or 0, by checks that were run again; `probability`, that it was done; "
-        "`quality`, the overall quality that its scorer gave. `corrected` says of each assistant "
-        "message of `trajectory` whether the person's next words correct it. Sessions in windows "
-        "are left out, as their parts have no reward of their own."
+        "session has none: `verdict`, 1 where it is complete and 0 where it is partial or failed; "
+        "`outcome`, 1 or 0, by what became of the work or by a person's label; `execution`, 1 or "
+        "0, by checks that were run again; `quality`, the overall quality of its LLM review. "
+        "`reward_basis` says who gave the verdict: `person`, `outcome` or `review`. `corrected` "
+        "says of each assistant message of `trajectory` whether the person's next words correct "
+        "it. Sessions in windows are left out, as their parts have no reward of their own."
     ),
     convert=_rl,
     of_rewards=True,

@@ -1,5 +1,5 @@
-// Keys of the label bar: g good, b bad, u unsure, m note, l another label; s skips, r reads, y says
-// what a model proposes.
+// Keys of the label bar: g complete, b incomplete, u unsure, 1 to 4 a verdict, m note, l another
+// label; s skips.
 "use strict";
 
 document.addEventListener("keydown", (event) => {
@@ -18,7 +18,7 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("submit", async (event) => {
   const bar = event.target.closest("[data-labels]");
   const form = new FormData(event.target, event.submitter);
-  if (!bar || form.get("then")) return;
+  if (!bar) return;
   event.preventDefault();
   const answer = await fetch(event.target.action, {
     method: "POST",

@@ -18,6 +18,7 @@ function go(step) {
 
 // Where the browser lets no script copy, the words are selected to be copied by hand.
 async function copy(button) {
+  button.dataset.label ??= button.textContent;
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
     button.textContent = "Copied";
@@ -25,7 +26,7 @@ async function copy(button) {
     getSelection().selectAllChildren(button.parentElement.querySelector("code") ?? button.parentElement);
     button.textContent = "Selected";
   }
-  setTimeout(() => (button.textContent = "Copy"), 2000);
+  setTimeout(() => (button.textContent = button.dataset.label), 2000);
 }
 
 document.addEventListener("keydown", (event) => {

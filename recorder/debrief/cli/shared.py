@@ -185,7 +185,9 @@ def check_models(no_model: bool, model: str) -> None:
         ConfigurationError: both are given.
     """
     if no_model and model:
-        raise ConfigurationError("--no-model and --model", "exclude each other", "Give one of them.")
+        raise ConfigurationError(
+            "--no-model and --model", "exclude each other", "Give one of them."
+        )
 
 
 def checked_limit(limit: float | None) -> float | None:

@@ -17,6 +17,8 @@ from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import VerdictName
 from debrief.sessions.model import Session, Turn
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.given import without_reminder
 from debrief.training.manifest import write_manifest
@@ -27,7 +29,16 @@ from debrief.training.windows import ContextTable, line_row
 from tests.machine import files_below
 from tests.training.lakes import TASK, add, lake_of, stored
 from tests.training.publishing.test_publish import COUNT, lake, own_cache, team, told
-from tests.training.scenario import FINGERPRINT, call, metadata, said, says, session, turn
+from tests.training.scenario import (
+    FINGERPRINT,
+    call,
+    metadata,
+    said,
+    says,
+    session,
+    signals,
+    turn,
+)
 
 __all__ = ["lake", "own_cache"]
 
@@ -178,19 +189,52 @@ def test_labels_are_counted_on_the_page_and_one_label_alone_is_warned_of(tmp_pat
     sessions = [
         session(f"s{n}", turn("Go.", says(f"Went to {n}.")), *[undone][: n % 2]) for n in range(6)
     ]
-    quality = {one.id: 0.3 + 0.05 * n for n, one in enumerate(sessions)}
     lake = lake_of(tmp_path / "lake", [])
-    add(lake, sessions, quality, verdict=said("complete_unverified"))
+    add(lake, sessions, verdict=said("complete_unverified"))
     stored(lake, eval_share=0.0, near_duplicates="keep")
-    made = told(lake, tmp_path / "thirds", form="kto", one_file=True, label_share=1 / 3)
-    page = (tmp_path / "thirds" / "README.md").read_text()
+    made = told(lake, tmp_path / "out", form="kto", one_file=True)
+    page = (tmp_path / "out" / "README.md").read_text()
     assert "| correction | 0 | 3 |" in page
-    assert "| overall quality | 2 | 2 |" in page
+    assert "| review | 6 | 0 |" in page
     assert made.warnings == ()
-    assert "the best and the worst 33%" in page
+    add(lake, sessions, verdict=said("undetermined"))
+    stored(lake, eval_share=0.0, near_duplicates="keep", verdicts=())
     made = told(lake, tmp_path / "none", form="kto", one_file=True)
     (warning,) = made.warnings
     assert warning == "all 3 labels are undesirable: there is nothing to tell apart"
+
+
+def test_what_nobody_reviewed_is_exported_on_request_marked_and_counted(tmp_path: Path) -> None:
+    sessions = [session(f"s{n}", turn(f"Go {n}.", says(f"Went to {n}."))) for n in range(4)]
+    lake, week = lake_of(tmp_path / "lake", sessions), week_of(sessions[0].started)
+    rows = list(lake.read("session_scores", week, SessionScores))
+    lake.write("session_scores", week, rows[:2], SessionScores)
+    seen = [*map(signals, sessions[:3]), signals(sessions[3], "correction")]
+    lake.write(SIGNALS, week, seen, SessionSignals)
+    stored(lake, eval_share=0.0, near_duplicates="keep")
+
+    def lines(name: str, **options: Any) -> dict[str, bool]:
+        account = told(lake, tmp_path / name, one_file=True, **options).account
+        assert account == expected[name]
+        text = (tmp_path / name / "train.jsonl").read_text().splitlines()
+        each = [json.loads(line) for line in text]
+        return {one["session_id"]: one["reviewed"] for one in each}
+
+    against = "not reviewed, and a signal speaks against it: correction (1)"
+    expected = {
+        "reviewed": "From 2 sessions; left out 2: not reviewed (2).",
+        "all": f"From 3 sessions (1 of them not reviewed); left out 1: {against}.",
+        "verified": f"From 3 sessions (1 of them not reviewed); left out 1: {against}.",
+    }
+    assert lines("reviewed", form="trl") == {"s0": True, "s1": True}
+    assert lines("all", form="trl", unreviewed=True) == {"s0": True, "s1": True, "s2": False}
+    named: dict[str, Any] = {"verdicts": ("complete_verified",), "unreviewed": True}
+    assert lines("verified", form="axolotl", **named)["s2"] is False
+    page = (tmp_path / "all" / "README.md").read_text()
+    assert "| of these, not reviewed | 1 |" in page
+    told(lake, tmp_path / "kto", form="kto", one_file=True, unreviewed=True)
+    labelled = (tmp_path / "kto" / "train.jsonl").read_text().splitlines()
+    assert [json.loads(line)["session_id"] for line in labelled] == ["s0", "s1"]
 
 
 def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> None:
@@ -206,7 +250,7 @@ def test_only_lines_of_some_verdicts_are_told_when_asked_for(tmp_path: Path) -> 
         lines = (tmp_path / f"{len(named)}" / "train.jsonl").read_text().splitlines()
         assert [json.loads(line)["metadata"]["session_id"] for line in lines] == ids.split()
     page = (tmp_path / "2" / "README.md").read_text()
-    assert "| verdicts | done, checked; not done |" in page
+    assert "| verdicts | complete, verified; failed |" in page
     assert "| verdicts | any |" in (tmp_path / "0" / "README.md").read_text()
 
 
@@ -235,7 +279,7 @@ def test_what_falls_short_is_nothing_to_imitate_and_tells_good_from_bad(
         lines = (tmp_path / form / "train.jsonl").read_text().splitlines()
         found[form] = [json.loads(line) for line in lines]
         page = (tmp_path / form / "README.md").read_text()
-        assert ("## Sessions that fall short" in page) == (form != "trl")
+        assert ("## Sessions that are not complete" in page) == (form != "trl")
     assert [one["session_id"] for one in found["trl"]] == ["done"]
     assert {one["session_id"]: one["label"] for one in found["kto"]} == {
         "done": True,

@@ -13,7 +13,6 @@ from debrief.errors import InputError
 from debrief.sessions.model import ContextText, DeclaredTool, Intervention, Session, Turn
 from debrief.training.conversations import NO_PROMPT, TURN_ENDED
 from debrief.training.publishing.form import (
-    Standing,
     decoded,
     encoded,
     with_single_calls,
@@ -56,12 +55,10 @@ def stored(of: Session = BUSY) -> bytes:
     )
 
 
-def as_form(
-    name: str, line: bytes, *, single_calls: bool = False, standing: Standing = "high"
-) -> list[dict[str, Any]]:
+def as_form(name: str, line: bytes, *, single_calls: bool = False) -> list[dict[str, Any]]:
     convert = FORMS[name].convert
     assert convert is not None
-    stored_line = replace(decoded(line), standing=standing)
+    stored_line = decoded(line)
     stored_line = stored_line if FORMS[name].takes_reasoning else without_reasoning(stored_line)
     made = [
         encoded(it)

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from debrief.cli.app import app
 from debrief.keys import week_of
 from debrief.lake import Lake
-from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import SessionMetadataRow
 from debrief.training.publishing.publish import ExportOptions, publish
 from tests.training.lakes import add, stored
@@ -25,8 +26,8 @@ from tests.training.scenario import (
     call,
     metadata,
     says,
-    scores,
     session,
+    signals,
     text,
     turn,
 )
@@ -74,9 +75,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
             for member in members
         ]
         made.write("session_metadata", week, rows, SessionMetadataRow)
-        kinds = {"s2": "service"}
-        said = [scores(member, kind=kinds.get(member.id, "coding")) for member in members]
-        made.write("session_scores", week, said, SessionScores)
+        seen = [
+            signals(member, work="answer" if member.id == "s2" else "code") for member in members
+        ]
+        made.write(SIGNALS, week, seen, SessionSignals)
     for task in ("checkout", "billing"):
         for prompt in (PROMPT, OTHER):
             stored(made, task, f"{prompt}-{EVAL}")
@@ -111,7 +113,7 @@ def told(lake: Lake, folder: Path, *arguments: str) -> str:
         (["--model", "claude-*"], "0 2 4 6"),
         (["--fingerprint", OTHER], "5 7"),
         (["--fingerprint", f"{OTHER}-{EVAL}", "--task", "check*"], "5"),
-        (["--kind", "service"], "2"),
+        (["--kind", "answer"], "2"),
         (["--since", "2026-01-20"], "3 7"),
         (["--since", "2026-01-19", "--tool", "claude-code"], "2 6"),
     ],
@@ -124,7 +126,7 @@ def test_lines_are_asked_for_by_what_they_are(
 
 
 def test_the_page_counts_lines_by_all_that_can_be_asked_for(lake: Lake, tmp_path: Path) -> None:
-    told(lake, tmp_path / "out", "--kind", "coding", "--split", "time:2026-01-20")
+    told(lake, tmp_path / "out", "--kind", "code", "--split", "time:2026-01-20")
     page = (tmp_path / "out" / "README.md").read_text()
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
     counts = {
@@ -134,10 +136,10 @@ def test_the_page_counts_lines_by_all_that_can_be_asked_for(lake: Lake, tmp_path
     assert counts["tool", "codex"] == ("2", "2")
     assert counts["version", "codex 2.7.0"] == ("0", "1")
     assert counts["model", "claude-opus-4-5"] == ("3", "0")
-    assert counts["kind of work", "coding"] == ("5", "2")
+    assert counts["kind of work", "code"] == ("5", "2")
     assert counts["licence", "not known"] == ("4", "2")
     assert "| tool | all |" in page
-    assert "| kind | coding |" in page
+    assert "| kind | code |" in page
 
 
 def test_whole_repositories_or_what_came_later_are_held_out(lake: Lake, tmp_path: Path) -> None:

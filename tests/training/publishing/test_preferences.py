@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from debrief.scoring.verdict import VERDICT_NAMES, VerdictName
+from debrief.scoring.verdict import COMPLETE, INCOMPLETE, VERDICT_NAMES, VerdictName
 from debrief.sessions.model import Message, Session, ToolCall, Turn
 from debrief.training.formats import MOST_TOOLS, TOOLS
-from debrief.training.model import LINES, LineRow, ToolSchema
+from debrief.training.model import LINES, LineRow, LineVerdict, ToolSchema
 from debrief.training.publishing.form import StoredLine, decoded, encoded
 from debrief.training.publishing.preferences import pair_line, pairs_of
 from debrief.training.publishing.publish import ExportOptions, publish
@@ -49,8 +49,8 @@ def line(
     of: Session, verdict: VerdictName, quality: float = 0.5, judged: float = 0.5, remark: str = ""
 ) -> StoredLine:
     rated = scores(of, None, verdict=said(verdict))
-    first = replace(rated.verdicts[0], value=quality, rationale=remark)
-    rated = replace(rated, verdicts=(first, *rated.verdicts[1:]))
+    first = replace(rated.dimension_scores[0], value=quality, rationale=remark)
+    rated = replace(rated, dimension_scores=(first, *rated.dimension_scores[1:]))
     return decoded(encode_line(line_of(of, scores=rated, judgements=[judgement(of, score=judged)])))
 
 
@@ -63,8 +63,8 @@ def test_a_pair_says_why_the_one_is_better() -> None:
     assert problems("preference", encoded(made_line)) == []
     made = json.loads(encoded(made_line))
     assert made["reasons"] == [
-        "done, checked, against partly done (better: The last check passed: pytest.; worse: The "
-        "last check failed: pytest.)",
+        "complete, verified, against partial (better: Reviewed by judge-1.; worse: Reviewed by "
+        "judge-1.)",
         "judge reuse 0.80 against 0.20 (better: uses what is there; worse: uses what is there)",
         "dimension task_completion 0.90 against 0.30 (better: turn 1 ends with passing tests; "
         "worse: nothing was checked)",
@@ -133,7 +133,7 @@ def test_openings_that_nobody_knows_are_not_the_same(tmp_path: Path, opening: Tu
     assert row.opening != other.opening
 
 
-def entrant(number: int, verdict: VerdictName, opening: str) -> LineRow:
+def entrant(number: int, verdict: LineVerdict, opening: str) -> LineRow:
     return LineRow(
         session_id=f"s{number}",
         window=1,
@@ -148,13 +148,15 @@ def entrant(number: int, verdict: VerdictName, opening: str) -> LineRow:
     )
 
 
+VERDICTS: list[LineVerdict] = [*VERDICT_NAMES, ""]
 ENTRANTS = st.lists(
-    st.tuples(st.sampled_from(VERDICT_NAMES), st.sampled_from(["a", "b", "c"])), max_size=30
+    st.tuples(st.sampled_from(VERDICTS), st.sampled_from(["a", "b", "c"])),
+    max_size=30,
 ).map(lambda drawn: [entrant(number, *one) for number, one in enumerate(drawn)])
 
 
 @given(ENTRANTS)
-def test_each_is_in_one_pair_at_most_and_the_better_one_is_done_and_checked(
+def test_each_is_in_one_pair_at_most_and_the_better_one_is_complete(
     entrants: list[LineRow],
 ) -> None:
     pairs = pairs_of(entrants)
@@ -162,16 +164,17 @@ def test_each_is_in_one_pair_at_most_and_the_better_one_is_done_and_checked(
     assert len(used) == len(set(used))
     assert [better.offset for better, _ in pairs] == sorted(row.offset for row, _ in pairs)
     for better, worse in pairs:
-        assert better.verdict == "complete_verified"
-        assert worse.verdict in ("partial", "failed")
+        assert better.verdict in COMPLETE
+        assert worse.verdict in INCOMPLETE
         assert better.opening == worse.opening
     for opening in "abc":
         free = {
             row.verdict for row in entrants if row.opening == opening and row.offset not in used
         }
-        assert "complete_verified" not in free or free.isdisjoint({"partial", "failed"})
-        taken = {worse.verdict for better, worse in pairs if better.opening == opening}
-        assert "failed" not in free or "partial" not in taken, "what is not done is taken first"
+        assert free.isdisjoint(COMPLETE) or free.isdisjoint(INCOMPLETE)
+        taken = {row.verdict for pair in pairs for row in pair if row.opening == opening}
+        assert "failed" not in free or "partial" not in taken, "what failed is taken first"
+        assert "complete_verified" not in free or "complete_unverified" not in taken
 
 
 def pairs(*turns: Turn) -> list[dict[str, Any]]:

@@ -7,15 +7,25 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from debrief.outcomes.store import Success
-from debrief.scoring.order import OrderPlace
+from debrief.scoring.verdict import VerdictName
 from debrief.training.model import SampleLine, ScoreEntry, Split
 from debrief.training.publishing.form import RewardKind, decoded, encoded
 from debrief.training.publishing.rewards import REWARD_KINDS, RL, RewardCounts
 from debrief.training.samples import encode_line
 from tests.training.publishing.readers import problems
 from tests.training.publishing.test_labels import UNDO
-from tests.training.scenario import call, line_of, metadata, said, says, scores, session, turn
+from tests.training.scenario import (
+    call,
+    line_of,
+    metadata,
+    outcome,
+    said,
+    says,
+    scores,
+    session,
+    signals,
+    turn,
+)
 
 WORK = session("s1", turn("Go.", says("Gone.")))
 
@@ -39,19 +49,38 @@ def test_a_trajectory_has_its_beginning_its_check_and_what_was_corrected() -> No
     assert made["environment"]["base_commit"] == "1" * 40
     assert made["environment"]["check"] == "cd app && uv run pytest -q"
     assert made["reward_model"]["ground_truth"] == made["environment"]["check"]
-    assert made["reward"] is None, "a verdict by the session's own check is no outcome"
+    assert made["reward"] is None, "a review is no outcome"
     assert made["corrected"] == [False, False, True, False]
 
 
 @pytest.mark.parametrize("kind", REWARD_KINDS)
 def test_a_reward_is_of_the_kind_that_was_asked_for_and_never_of_another(kind: RewardKind) -> None:
-    place = OrderPlace(place=0.9, among=10, probability=0.8)
-    line = line_of(WORK, scores=scores(WORK, 0.6), outcome=Success(False, "ci", "s1"), place=place)
-    known = {"outcome": 0.0, "execution": None, "probability": 0.8, "quality": 0.6}
+    line = line_of(WORK, scores=scores(WORK, 0.6), outcome=outcome(False))
+    known = {"verdict": 0.0, "outcome": 0.0, "execution": None, "quality": 0.6}
     made = rewarded(line, kind)
     assert (made["reward"], made["reward_kind"]) == (known[kind], kind)
-    bare = line_of(WORK, scores=scores(WORK, None, verdict=said("complete_verified")))
-    assert rewarded(bare, kind)["reward"] is None
+    assert made["reward_basis"] == "outcome"
+    bare = line_of(WORK, scores=None, signals=signals(WORK))
+    made = rewarded(bare, kind)
+    assert (made["reward"], made["reward_basis"]) == (None, "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "reward"),
+    [
+        ("complete_verified", 1.0),
+        ("complete_unverified", 1.0),
+        ("partial", 0.0),
+        ("failed", 0.0),
+        ("undetermined", None),
+    ],
+)
+def test_a_reward_by_verdict_is_for_what_is_complete(
+    verdict: VerdictName, reward: float | None
+) -> None:
+    line = line_of(WORK, scores=scores(WORK, verdict=said(verdict)))
+    made = rewarded(line, "verdict")
+    assert (made["reward"], made["reward_basis"]) == (reward, "review")
 
 
 def test_checks_that_were_run_again_are_an_outcome_of_their_own_source() -> None:

@@ -1,0 +1,130 @@
+"""Convert a lake of an earlier version, once: verdicts in today's words, rows by rules taken out.
+
+A lake says in the file ``form`` which version it has; one that does not is converted when a run
+begins. What a model was paid for is kept; what rules made is not, as no rule gives a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from debrief.judging.model import JudgeEvaluation
+from debrief.lake import Lake
+from debrief.rubrics.model import EVALUATIONS, EXTRACTED, ExtractedRubric, RubricEvaluation
+from debrief.scoring.model import SessionScores
+
+FORM: Final = "2"
+"""Raise it when rows of an earlier version cannot be read any more."""
+_FILE = "form"
+_RULES = "offline"
+"""The model's name in rows that rules made."""
+_GONE: Final = (
+    *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
+    *("rubrics", "rubric_candidates", "rubric_trials", "rubric_searches"),
+)
+"""Tables that are gone, and those whose rows the next run makes again from what was extracted."""
+_VERDICTS: Final[Mapping[str, str]] = {
+    "done_verified": "complete_verified",
+    "done_unverified": "complete_unverified",
+    "partly": "partial",
+    "not_done": "failed",
+    "cannot_tell": "undetermined",
+}
+
+
+class _FormerScores(Struct, kw_only=True):
+    """A row of scores of an earlier version."""
+
+    session_id: str
+    session_digest: str
+    started: Any
+    ended: Any
+    task: str
+    tool: str
+    model: str
+    scoring_fingerprint: str
+    status: str
+    verdicts: list[dict[str, Any]] = []
+    overall_quality: float | None = None
+    token_efficiency: float | None = None
+    user_turn_efficiency: float | None = None
+    tokens: int = 0
+    chunks: list[dict[str, Any]] = []
+    chunk_agreement: float | None = None
+    uncertain: bool = False
+    reading: dict[str, Any] | None = None
+    injection_suspected: bool = False
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
+def convert_lake(lake: Lake) -> bool:
+    """Convert a lake where it has another version; return whether it had."""
+    if lake.read_bytes(_FILE) == FORM.encode():
+        return False
+    was_used = bool(lake.partitions("raw_sessions"))
+    if was_used:
+        for week in lake.partitions("session_scores"):
+            lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
+        _drop_rules(lake, "judge_evaluations", JudgeEvaluation, "model")
+        _drop_rules(lake, EVALUATIONS, RubricEvaluation, "model")
+        _drop_rules(lake, EXTRACTED, ExtractedRubric, "extractor")
+        for table in _GONE:
+            for partition in lake.partitions(table):
+                lake.drop(table, partition)
+        lake.remove("order/table.json")
+    lake.write_bytes(_FILE, FORM.encode())
+    return was_used
+
+
+def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:
+    """Yield the reviews of a week, in today's words."""
+    for row in lake.read("session_scores", week, _FormerScores):
+        if row.model == _RULES or row.status != "ok" or row.reading is None:
+            continue
+        values = msgspec.structs.asdict(row)
+        review = _review(values.pop("reading"))
+        values["review"] = review
+        values["dimension_scores"] = values.pop("verdicts")
+        values["chunks"] = [
+            {**chunk, "dimension_scores": chunk.get("verdicts", ())} for chunk in row.chunks
+        ]
+        values["verdict"] = {
+            "verdict": review["verdict"],
+            "basis": "review",
+            "source": row.model,
+            "evidence": [each["proof"] for each in review["requests"] if each.get("proof")],
+        }
+        yield msgspec.convert(values, SessionScores, strict=False)
+
+
+def _review(reading: dict[str, Any]) -> dict[str, Any]:
+    requests = [
+        {**each, "state": _VERDICTS.get(each["state"], each["state"])}
+        for each in reading.get("requests", ())
+    ]
+    return {
+        **reading,
+        "verdict": _VERDICTS.get(reading["verdict"], reading["verdict"]),
+        "requests": requests,
+        "frictions": reading.get("troubles", ()),
+    }
+
+
+def _drop_rules(lake: Lake, table: str, row_type: type[Any], column: str) -> None:
+    """Take out of a table the rows that rules made."""
+    for partition in lake.partitions(table):
+        rows = list(lake.read(table, partition, _maker(column)))
+        if any(getattr(row, column) == _RULES for row in rows):
+            makers = {getattr(row, column) for row in rows} - {_RULES}
+            kept = lake.read(table, partition, row_type, (column, makers)) if makers else ()
+            lake.write(table, partition, list(kept), row_type)
+
+
+def _maker(column: str) -> type[Struct]:
+    return msgspec.defstruct("Maker", [(column, str, "")])

@@ -1,1 +1,0 @@
-"""Validity: how well verdicts and the order agree with labels and benchmark results."""

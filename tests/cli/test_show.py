@@ -35,9 +35,12 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
         "The session holds words that look made for a judge",
-        "verdict  partial\n    Reviewed by openai/reader (turn 1: “1 failed”).\n"
-        "    openai/reader: confidence high, quality 0.40, effort 0.70",
-        "\nsignals\n",
+        "verdict  partial\n    Reviewed by openai/reader. It says complete, verified; the last check "
+        "failed (turn 1: “FAILED",
+        "    openai/reader: confidence high, quality 0.40",
+        "\nsignals\n    refused twice (turn 1: `The person said no`)\n    the last check failed (",
+        "    `pytest` failed: 1 of 1 failed (turn 1: `FAILED shop/test_cart.py",
+        "review by claude-code  failed\n    Reviewed by claude-code.\n",
         "request 1  partly done\n    turn 1: fix the sum of the cart\n    seen in turn 1: “1 failed”",
         "request 2  done, not seen\n    turn 2: review the work\n",
         "claim  contradicted\n    “All is well now”\n    seen in turn 1: “1 failed”",
@@ -54,11 +57,10 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "Thinking  The sign must be wrong.",
         "● Grep  total in /home/ada/shop\n    1 line\n",
         "● Edit  cart.py  +1 −1",
-        "    -total = a - b\n    +total = a + b\n    ↖ evidence for incident\n"
-        "    ↖ evidence for plan-compliance",
+        "    -total = a - b\n    +total = a + b\n    ↖ evidence for code, incident, plan-compliance",
         "● Edit  cart.py  refused",
         "● Bash  cd shop &&  exit 1",
-        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for task completion",
+        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for verdict, last check",
         "Interrupted",
         "    ✓ Find it\n    ▸ Fix it\n    ○ Test it",
         "    Subagent explorer: 1 message, 1 call",

@@ -217,7 +217,9 @@ def fill_hostile(lake: Lake, text: str) -> None:
         Evidence(77, text[:50], text[:300]),
     )
     verdict = DimensionScore(dimension="tool_mastery", value=0.1, rationale=text, evidence=places)
-    told = SessionVerdict(verdict="failed", basis="check", source=text, check=text, evidence=places)
+    told = SessionVerdict(
+        verdict="failed", basis="check", source=text, check=text, evidence=places
+    )
     scores = replace(
         scores_of(session, 0.3),
         tool=text,

@@ -135,8 +135,11 @@ def run(
         review_newest(own, newest, yes=yes, dry_run=dry_run)
         return
     from pipelines.launching import run_graph  # takes seconds to load
+    from pipelines.reviewing import offer_review
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
+    if not dry_run:
+        offer_review(own, console())
 
 
 @app.command()

@@ -138,11 +138,6 @@ def run_graph(
         graph.check()
     if evaluators is not None:
         check_answers(content, evaluators)
-    if has_no_model and not of_demo and not settings.no_model:
-        # Not before: a question would stand between the run and its end.
-        from pipelines.reviewing import offer_review
-
-        offer_review(lake, options, settings, screen)
 
 
 def run_quietly(options: RunOptions) -> Content:

@@ -92,13 +92,13 @@ class RunOptions(Struct, frozen=True):
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""
         here = _repository()
-        asks = bool(configured_model(settings, here))
+        has_model = bool(configured_model(settings, here))
         return {
             "lake": {"url": settings.lake},
             "sessions": {"folders": list(settings.sessions)},
             "evaluator": {
-                "no_model": not asks,
-                "model": settings.model if asks else "",
+                "no_model": not has_model,
+                "model": settings.model if has_model else "",
                 "repository": str(here) if here else "",
                 **limits_of(settings),
             },

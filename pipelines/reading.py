@@ -196,7 +196,7 @@ def _fill(settings: Settings) -> None:
     console().print(f"{sessions}. {content.verdicts.sentences()}")
 
 
-def _tell_of_prompts(settings: Settings) -> None:
+def _print_unknown_prompts(settings: Settings) -> None:
     out, lake = console(), Lake(settings.lake)
     if unknown := unknown_prompts(lake):
         said = "does not say which CLAUDE.md or AGENTS.md it had"
@@ -302,7 +302,7 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
         question = ReviewQuestion(settings)
         if not reads_by_itself(settings):
             _fill(settings)
-            _tell_of_prompts(settings)
+            _print_unknown_prompts(settings)
             question.ask()
             _follow(settings, BackgroundReading(settings), question)
             return
@@ -312,7 +312,7 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
             if reading.found.weeks() or reading.lake.partitions(SESSIONS_TABLE):
                 try:
                     _fill(settings)
-                    _tell_of_prompts(settings)
+                    _print_unknown_prompts(settings)
                     question.ask()
                 except StoppedError:
                     raise

@@ -76,11 +76,21 @@ def review_newest(
     print_summary(lake, content, console(), where)
 
 
-def offer_review(lake: Lake, options: RunOptions, settings: Settings, screen: Console) -> None:
-    """Say that nothing was reviewed; ask whether to have the newest sessions reviewed.
+def offer_review(options: RunOptions, screen: Console) -> None:
+    """Say that a run reviewed nothing; ask whether to have the newest sessions reviewed.
 
-    Off a terminal nobody is asked: the command that does it is named.
+    Nothing is said where a model was asked, or none is wanted. Off a terminal nobody is asked: the
+    command that does it is named.
+
+    Args:
+        options: of the run.
+        screen: to print on.
     """
+    settings = options.apply()
+    has_no_model = options.resources(settings)["evaluator"]["no_model"]
+    if not has_no_model or settings.no_model:
+        return
+    lake = Lake(settings.lake)
     screen.print("No model was asked, so nothing was reviewed in this run.")
     offer = review_offer(lake, settings)
     if offer is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from itertools import product
@@ -42,6 +43,17 @@ class Where(Struct, frozen=True):
     def of(self, *fields: str) -> Where:
         """Return the conditions on these fields alone."""
         return Where(tuple(condition for condition in self.conditions if condition[0] in fields))
+
+
+def where_of_sessions(ids: Iterable[str]) -> str:
+    """Return the condition that takes the sessions with these ids.
+
+    A sign that means something in a condition stands for any one sign.
+    """
+    return f"session={','.join(_SIGNS.sub('?', id_) for id_ in ids)}"
+
+
+_SIGNS = re.compile(r"[,;*?\[\]\s]")
 
 
 def parse_where(texts: Iterable[str]) -> Where:

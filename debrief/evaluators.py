@@ -11,7 +11,7 @@ from msgspec import Struct
 from debrief.content import folder
 from debrief.errors import ConfigurationError
 from debrief.judging.model import ChangeJudge, Judge, litellm_name, load_judges
-from debrief.models.choosing import Models
+from debrief.models.choosing import Models, can_be_asked, key_name
 from debrief.models.fencing import fence, marker_of
 from debrief.models.templates import check_templates
 from debrief.models.usage import RunUsage
@@ -94,6 +94,53 @@ def prompts_folder(settings: Settings, repository: Path | None = None) -> Path |
     return own
 
 
+def configured_model(settings: Settings, repository: Path | None = None) -> str:
+    """Return the model that reviews, by name or by a key for what a judge's file names.
+
+    Args:
+        settings: with the model's name and the keys.
+        repository: whose own judges win.
+
+    Returns:
+        its name; empty where none is configured.
+
+    Raises:
+        ConfigurationError: a judge file is wrong.
+    """
+    if settings.no_model:
+        return ""
+    judges = load_judges(judges_folder(settings, repository), model=settings.model)
+    if settings.model or any(can_be_asked(judge.model, settings) for judge in judges):
+        return reviewer_of(judges, settings)
+    return ""
+
+
+def reviewer_of(judges: Sequence[Judge], settings: Settings) -> str:
+    """Return the one model, else the heaviest judge's, which reviews and mines too."""
+    heaviest = max(judges, key=lambda judge: (judge.weight, judge.name))
+    return litellm_name(settings.model) or heaviest.model
+
+
+def require_model(command: str, settings: Settings, repository: Path | None = None) -> None:
+    """Raise where a command needs a model and none is configured.
+
+    Raises:
+        ConfigurationError: none is, or a judge file is wrong.
+    """
+    if configured_model(settings, repository):
+        return
+    why = "DEBRIEF_NO_MODEL says that none is asked"
+    if not settings.no_model:
+        judges = load_judges(judges_folder(settings, repository))
+        why = f"{key_name(reviewer_of(judges, settings))} is not set"
+    raise ConfigurationError(
+        command,
+        f"needs a model, and {why}",
+        "Pass --model claude-code (or codex, gemini-cli) where that is logged in, or --model NAME "
+        f"with its provider's key in {settings.home / '.env'} (chmod 600)",
+    )
+
+
 def make_evaluators(
     settings: Settings,
     *,
@@ -145,9 +192,8 @@ def make_evaluators(
             **common,
         )
     models = Models(settings, run=run, account=account, dry_run=dry_run, fail_fast=fail_fast)
-    heaviest = max(judges, key=lambda judge: (judge.weight, judge.name))
     return _by_model(
-        litellm_name(settings.model) or heaviest.model,
+        reviewer_of(judges, settings),
         settings=settings,
         prompts=prompts_folder(settings, repository),
         models=models,

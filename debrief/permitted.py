@@ -55,7 +55,7 @@ def permitted_model(field: str, model: str, settings: Settings) -> str:
     Raises:
         ConfigurationError: settings name no such model.
     """
-    known = (settings.model, settings.second_model, settings.second_opinion, *settings.models)
+    known = (settings.model, *settings.models)
     if model and model not in known:
         raise _refused(f"evaluator.{field}", model, "models")
     return model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import get_args
 
 from msgspec import Struct
 
@@ -12,23 +13,23 @@ from debrief.judging.evaluation import weighted_average
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.usage import total_cost
-from debrief.outcomes.store import places_in
-from debrief.rubrics.calibrating import UNCALIBRATED, Calibrations, calibrations_in
-from debrief.scoring.order import FactPlace, OrderPlace
+from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.precedence import effective_judgements, effective_rows
 from debrief.scoring.verdict import (
-    BASIS_LABELS,
-    INCOMPLETE,
+    NOT_REVIEWED,
+    OUTCOME_LABELS,
     VERDICT_LABELS,
-    WORST_FIRST,
+    VERDICT_NAMES,
     Basis,
     SessionVerdict,
     VerdictName,
-    basis_with_turns,
 )
 from debrief.sessions.model import Problem, SessionHead, UnreadTranscript
 from debrief.sessions.store import SESSIONS_TABLE, UNREAD_TABLE
 from debrief.sessions.titles import title_of
+from debrief.signals.display import event_sentence
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import Event, EventKind
 
 
 class Failure(Struct, frozen=True):
@@ -39,74 +40,106 @@ class Failure(Struct, frozen=True):
     reason: str
 
 
+class CountedReviewer(Struct, frozen=True, kw_only=True):
+    """How many sessions one person, outcome or model gave which verdict."""
+
+    basis: Basis
+    source: str
+    by_verdict: Mapping[VerdictName, int]
+
+    @property
+    def sessions(self) -> int:
+        """Return how many sessions the verdicts are on."""
+        return sum(self.by_verdict.values())
+
+    @property
+    def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:
+        """Return each verdict that was given, its words and how often, the best first."""
+        return _shown(self.by_verdict)
+
+    @property
+    def who(self) -> str:
+        """Return who gave the verdicts: ``reviewed by claude-code``, ``labelled by sam``."""
+        if self.basis == "review":
+            return f"reviewed by {self.source}"
+        if self.basis == "person":
+            return f"labelled by {self.source}" if self.source else "labelled"
+        return f"told by {OUTCOME_LABELS.get(self.source, self.source)}"
+
+    @property
+    def sentence(self) -> str:
+        """Return who gave which verdicts: ``20 reviewed by claude-code: 12 complete, verified; …``
+        without a stop."""
+        each = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
+        return f"{self.sessions:,} {self.who}: {each}"
+
+
 class CountedVerdicts(Struct, frozen=True, kw_only=True):
-    """How many sessions have which verdict, and why the others have none."""
+    """How many sessions have which verdict, by whom, and how many have none."""
 
     sessions: int = 0
-    by_verdict: Mapping[str, int] = {}
-    by_basis: Mapping[str, int] = {}
-    """Of those that cannot be told, by what they lack."""
+    reviewers: tuple[CountedReviewer, ...] = ()
+    """Models first, then people, then outcomes; of each kind the one with most sessions first."""
 
     @property
     def known(self) -> int:
         """Return how many sessions have a verdict."""
-        return sum(self.by_verdict.values())
+        return sum(each.sessions for each in self.reviewers)
 
     @property
-    def unknown(self) -> int:
-        """Return of how many sessions nothing shows whether they did what was asked."""
-        return sum(self.by_basis.values())
+    def not_reviewed(self) -> int:
+        """Return on how many sessions nobody gave a verdict."""
+        return self.sessions - self.known
 
     @property
-    def shown(self) -> str:
-        """Return how many have a verdict, in a sentence without its stop."""
-        return f"{self.known:,} of {self.sessions:,} sessions have a verdict"
+    def by_verdict(self) -> Mapping[VerdictName, int]:
+        """Return how many sessions have which verdict, whoever gave it."""
+        total = Counter[VerdictName]()
+        for each in self.reviewers:
+            total.update(each.by_verdict)
+        return total
 
     @property
     def verdicts_shown(self) -> list[tuple[VerdictName, str, int]]:
         """Return each verdict that there is, its words and how many have it, the best first."""
-        found = (name for name in reversed(WORST_FIRST) if name in self.by_verdict)
-        return [(name, VERDICT_LABELS[name], self.by_verdict[name]) for name in found]
-
-    @property
-    def bases_shown(self) -> list[tuple[Basis, str, int]]:
-        """Return why others have none, in words, and how many they are, the most first."""
-        found = [(name, said, self.by_basis.get(name, 0)) for name, said in BASIS_LABELS.items()]
-        return sorted((one for one in found if one[2]), key=lambda one: -one[2])
+        return _shown(self.by_verdict)
 
     def sentences(self) -> str:
-        """Return all of it in words: ``238 of 300 sessions have a verdict: …``."""
-        each = "; ".join(f"{count:,} {said}" for _, said, count in self.verdicts_shown)
-        lines = [f"{self.shown}: {each}." if each else f"{self.shown}."]
-        if self.unknown:
-            why = ", ".join(f"{said} ({count:,})" for _, said, count in self.bases_shown)
-            lines.append(f"{self.unknown:,} cannot be told: {why}.")
-        if rest := self.sessions - self.known - self.unknown:
-            lines.append(f"{counted(rest, 'session')} not scored.")
-        return " ".join(lines)
+        """Return all of it in words: ``20 reviewed by claude-code: …. 209 not reviewed.``"""
+        said = [f"{each.sentence}." for each in self.reviewers]
+        if self.not_reviewed or not said:
+            said.append(f"{self.not_reviewed:,} {NOT_REVIEWED}.")
+        return " ".join(said)
 
 
-def counted_verdicts(sessions: int, verdicts: Iterable[tuple[str, str, int]]) -> CountedVerdicts:
-    """Count sessions by verdict, and those without one by basis.
+def _shown(by_verdict: Mapping[VerdictName, int]) -> list[tuple[VerdictName, str, int]]:
+    found = (name for name in VERDICT_NAMES if by_verdict.get(name))
+    return [(name, VERDICT_LABELS[name], by_verdict[name]) for name in found]
+
+
+_BASES: tuple[Basis, ...] = ("review", "person", "outcome")
+
+
+def counted_verdicts(
+    sessions: int, verdicts: Iterable[tuple[VerdictName, Basis, str, int]]
+) -> CountedVerdicts:
+    """Count sessions by verdict and by who gave it.
 
     Args:
-        sessions: how many there are, scored or not.
-        verdicts: verdict, basis, and of how many sessions.
+        sessions: how many there are, with a verdict or without.
+        verdicts: verdict, basis, source, and of how many sessions.
     """
-    known, unknown = Counter[str](), Counter[str]()
-    for verdict, basis, count in verdicts:
-        if verdict == "undetermined":
-            unknown[basis] += count
-        else:
-            known[verdict] += count
-    return CountedVerdicts(sessions=sessions, by_verdict=known, by_basis=unknown)
-
-
-class VerdictHead(Struct, frozen=True, kw_only=True):
-    """What a summary needs of a verdict."""
-
-    verdict: VerdictName
-    basis: Basis
+    found: dict[tuple[Basis, str], Counter[VerdictName]] = defaultdict(Counter)
+    for verdict, basis, source, count in verdicts:
+        found[basis, source][verdict] += count
+    reviewers = (
+        CountedReviewer(basis=basis, source=source, by_verdict=counts)
+        for (basis, source), counts in found.items()
+    )
+    order = sorted(
+        reviewers, key=lambda each: (_BASES.index(each.basis), -each.sessions, each.source)
+    )
+    return CountedVerdicts(sessions=sessions, reviewers=tuple(order))
 
 
 class Evaluated(Struct, frozen=True, kw_only=True):
@@ -125,7 +158,6 @@ class Evaluated(Struct, frozen=True, kw_only=True):
     eval_fingerprint: str = ""
     scoring_fingerprint: str = ""
     overall_quality: float | None = None
-    verdict: VerdictHead | None = None
     chunk_agreement: float | None = None
     """None for a single chunk."""
 
@@ -156,8 +188,8 @@ class Content(Struct, frozen=True, kw_only=True):
     scored: tuple[Evaluated, ...]
     held: tuple[Evaluated, ...]
     sent: tuple[Sent, ...]
-    calibrations: Calibrations = UNCALIBRATED
-    """That means are taken by."""
+    verdict_of: Mapping[str, SessionVerdict] = {}
+    """The verdict of each session that has one, by id."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -184,15 +216,9 @@ class Content(Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def not_scored(self) -> dict[str, str]:
-        """Return the sessions that have no scores though somebody was to score them, by id, and
-        why."""
-        scored = {row.session_id for row in self.scored if row.status != "failed"}
-        return {
-            row.session_id: row.failure
-            for row in self.scored
-            if row.status == "failed" and row.session_id not in scored
-        }
+    def failed_reviews(self) -> dict[str, str]:
+        """Return the sessions whose review failed, by id, and why."""
+        return {row.session_id: row.failure for row in self.scored if row.status == "failed"}
 
     @property
     def passed_over(self) -> tuple[Failure, ...]:
@@ -207,22 +233,17 @@ class Content(Struct, frozen=True, kw_only=True):
 
     @property
     def verdicts(self) -> CountedVerdicts:
-        """Return how many sessions have which verdict."""
-        said = (row.verdict for row in effective_rows(self.scored))
-        each = ((head.verdict, head.basis, 1) for head in said if head is not None)
+        """Return how many sessions have which verdict, and by whom."""
+        ids = {head.id for head in self.heads}
+        said = (verdict for id_, verdict in self.verdict_of.items() if id_ in ids)
+        each = ((one.verdict, one.basis, one.source, 1) for one in said)
         return counted_verdicts(len(self.heads), each)
 
     @property
-    def qualities(self) -> list[float]:
-        """Return the overall quality of the sessions that have one, calibrated where labels
-        suffice."""
-        numbers = map(self.calibrations.quality, effective_rows(self.scored))
-        return [number for number in numbers if number is not None]
-
-    @property
     def quality(self) -> float | None:
-        """Return the mean of ``qualities``, which may be few of the sessions."""
-        marks = self.qualities
+        """Return the mean overall quality of the sessions that a model reviewed; None of none."""
+        reviewed = (row.overall_quality for row in effective_rows(self.scored))
+        marks = [mark for mark in reviewed if mark is not None]
         return sum(marks) / len(marks) if marks else None
 
     @property
@@ -248,7 +269,7 @@ def content_of(lake: Lake, weeks: Iterable[str]) -> Content:
         scored=tuple(lake.rows("session_scores", Evaluated, taken)),
         held=tuple(lake.rows("rubric_evaluations", Evaluated, taken)),
         sent=tuple(lake.rows("langfuse_scores", Sent, taken)),
-        calibrations=calibrations_in(lake),
+        verdict_of=verdicts_in(lake, taken),
     )
 
 
@@ -257,23 +278,57 @@ def _unread(row: UnreadTranscript | Problem) -> Failure:
     return Failure("reading", place, row.reason)
 
 
-class RankedSession(Struct, frozen=True, kw_only=True):
-    """One of the sessions to look at first, or of the best."""
+class SessionEvents(Struct, frozen=True, kw_only=True):
+    """A session that a person would want to look at, and why."""
 
-    id: str
-    verdict: SessionVerdict | None
-    title: str
-    """Its own, else its first prompt."""
-    reason: str
-    """What the order, or else the verdict, rests on."""
-
-
-class _Scored(Struct, frozen=True, kw_only=True):
     session_id: str
-    status: str
-    model: str
+    week: str
     started: datetime
+    events: tuple[Event, ...]
+    """The most urgent first; at least one."""
     verdict: SessionVerdict | None = None
+    """None where nobody gave one."""
+
+    @property
+    def urgency(self) -> tuple[int, int, float]:
+        """Return what sorts sessions, the most urgent first: kind, count, then the newest."""
+        first = self.events[0]
+        return _KINDS.index(first.kind), -first.count, -self.started.timestamp()
+
+    @property
+    def reason(self) -> str:
+        """Return the most urgent event in words, and how many other kinds there are."""
+        rest = len(self.events) - 1
+        more = f"; {counted(rest, 'more kind')} of event" if rest else ""
+        return f"{event_sentence(self.events[0])}{more}"
+
+
+_KINDS: tuple[EventKind, ...] = get_args(EventKind)
+
+
+class _Eventful(Struct, frozen=True, kw_only=True):
+    session_id: str
+    started: datetime
+    events: tuple[Event, ...] = ()
+
+
+def sessions_to_look_at(lake: Lake, weeks: Iterable[str]) -> list[SessionEvents]:
+    """Return the sessions of some weeks in which something happened, the most urgent first."""
+    taken = list(weeks)
+    verdicts = verdicts_in(lake, taken)
+    found = (
+        SessionEvents(
+            session_id=row.session_id,
+            week=week,
+            started=row.started,
+            events=row.events,
+            verdict=verdicts.get(row.session_id),
+        )
+        for week in taken
+        for row in lake.read(SIGNALS, week, _Eventful)
+        if row.events
+    )
+    return sorted(found, key=lambda one: one.urgency)
 
 
 class _Titled(Struct, frozen=True, kw_only=True):
@@ -290,60 +345,6 @@ class _Asked(Struct, frozen=True, kw_only=True):
     turns: tuple[_Prompt, ...] = ()
 
 
-def ranked_sessions(
-    lake: Lake, weeks: Iterable[str], most: int
-) -> tuple[list[RankedSession], list[RankedSession]]:
-    """Return the sessions of some weeks to look at first, and the best, which are done and checked.
-
-    A session is in one of both at most. Where none has a place in the order, those that are not
-    done, or partly, are looked at first.
-    """
-    places = places_in(lake)
-    rows = {
-        row.session_id: (week, row)
-        for week in weeks
-        for row in effective_rows(lake.read("session_scores", week, _Scored))
-    }
-
-    def height(id_: str) -> float:
-        return places[id_].place if id_ in places else -1.0
-
-    newest = sorted(rows, key=lambda id_: (rows[id_][1].started, id_), reverse=True)
-    said = {id_: one for id_ in newest if (one := rows[id_][1].verdict) is not None}
-    first = sorted((id_ for id_ in newest if id_ in places and places[id_].look_first), key=height)
-    if not places.keys() & rows.keys():
-        short = (id_ for id_ in newest if id_ in said and said[id_].verdict in INCOMPLETE)
-        first = sorted(short, key=lambda id_: WORST_FIRST.index(said[id_].verdict))
-    done = (
-        id_
-        for id_, verdict in said.items()
-        if verdict.verdict == "complete_verified" and id_ not in first
-    )
-    sides = first[:most], sorted(done, key=height, reverse=True)[:most]
-    by_week: dict[str, set[str]] = defaultdict(set)
-    for id_ in (*sides[0], *sides[1]):
-        by_week[rows[id_][0]].add(id_)
-    titles: dict[str, str] = {}
-    for week, ids in by_week.items():
-        titles |= titles_of(lake, week, ids)
-
-    def ranked(id_: str, *, is_first: bool) -> RankedSession:
-        verdict = rows[id_][1].verdict
-        why = look_first_reason(places[id_]) if is_first and id_ in places else ""
-        return RankedSession(
-            id=id_,
-            verdict=verdict,
-            title=titles.get(id_, ""),
-            reason=why or ("" if verdict is None else basis_with_turns(verdict)),
-        )
-
-    look_first, best = (
-        [ranked(id_, is_first=is_first) for id_ in side]
-        for side, is_first in zip(sides, (True, False), strict=True)
-    )
-    return look_first, best
-
-
 def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
     """Return the titles of some sessions of a week by their ids, else what they first asked."""
     titled = lake.read(SESSIONS_TABLE, week, _Titled, ("id", ids))
@@ -352,44 +353,3 @@ def titles_of(lake: Lake, week: str, ids: Collection[str]) -> dict[str, str]:
     for asked in lake.read(SESSIONS_TABLE, week, _Asked, ("id", rest)) if rest else ():
         found[asked.id] = title_of("", (turn.prompt for turn in asked.turns))
     return found
-
-
-_GRADED: Mapping[str, tuple[str, str]] = {
-    "errors": ("more failed calls", "fewer failed calls"),
-    "streak": ("more failed calls in a row", "fewer failed calls in a row"),
-    "repeats": ("more repeated calls", "fewer repeated calls"),
-    "timeouts": ("more calls out of time", "fewer calls out of time"),
-    "checks_passed": ("more of its checks passed", "fewer of its checks passed"),
-    "corrections": ("more corrections", "fewer corrections"),
-    "interruptions": ("more interruptions", "fewer interruptions"),
-    "closing": ("a longer last message", "a shorter last message"),
-    "asked": ("longer requests", "shorter requests"),
-}
-"""Facts of the order of which a session has more, or less, than most like it."""
-_PLAIN: Mapping[str, tuple[str, str]] = {
-    "last_check_failed": ("its last check failed", "its last check did not fail"),
-    "last_check_passed": ("its last check passed", "no check passed at its end"),
-    "seen_failing": ("a check failed before it passed", "no check was seen to fail first"),
-    "broke_off": ("it breaks off", "it comes to an end"),
-    "unchanged": ("nothing was changed", "something was changed"),
-}
-"""Facts that a session has, or has not."""
-_REASONS = 2
-"""Facts that are named of a session."""
-
-
-def look_first_reason(place: OrderPlace) -> str:
-    """Return the facts that moved a session most towards "look at these first", in words."""
-    against = [fact for fact in place.facts if fact.effect < 0][:_REASONS]
-    said = "; ".join(_said(fact, place.among) for fact in against)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
-
-
-def _said(fact: FactPlace, among: int) -> str:
-    has_more = fact.rank >= 0.5
-    if fact.name in _PLAIN:
-        return _PLAIN[fact.name][not has_more]
-    name = fact.name.replace("_", " ")
-    words = _GRADED.get(fact.name, (f"more {name}", f"less {name}"))[not has_more]
-    share = fact.rank if has_more else 1 - fact.rank
-    return f"{words} than {share:.0%} of {among:,} sessions like it"

@@ -25,7 +25,6 @@ from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.rubrics.model import RUBRICS
 from debrief.scope import Scope, extract_signals
-from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings
 from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
@@ -123,7 +122,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
     asked = f", {done.calls} calls, {_cost(done.cost_usd)}" if done.calls else ""
     failed = f", {done.failed} failed: the next run tries them again" if done.failed else ""
     console().print(f"Done: {done.fresh} rows new or changed{asked}{failed}.")
-    if not resources["evaluator"]["offline"] and (evaluated := set(EVALUATED) & set(stages)):
+    if not resources["evaluator"]["no_model"] and (evaluated := set(EVALUATED) & set(stages)):
         evaluators = EvaluatorChoice(**resources["evaluator"]).open()
         check_answers(content_of(lake, weeks), evaluators, evaluated)
 
@@ -204,7 +203,7 @@ def _agree(
         click.exceptions.Exit: it was only to be shown.
     """
     screen = console()
-    is_offline = resources["evaluator"]["offline"]
+    has_no_model = resources["evaluator"]["no_model"]
     run = configured_run(lake, counting(resources), weeks)
     found = {rehearsal.stage: rehearsal for rehearsal in rehearse(run, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
@@ -212,19 +211,17 @@ def _agree(
             screen.print(f"{stage}: what is up to date is skipped")
             continue
         screen.print(f"{stage}: {_due_text(found[stage], weeks)}")
-        if is_offline:
+        if has_no_model:
             continue
         asked = found[stage].asked
         tokens = f"{asked.usage.input_tokens:,} + {asked.usage.output_tokens:,} tokens"
         cost = _cost(asked.usage.cost_usd)
         screen.print(f"  estimate · {stage}: {asked.calls:,} calls, {tokens}, {cost}")
-        if settings.second_opinion and stage == SCORES:
-            screen.print(f"  {ASSUMED_SHOWN}")
     if request.downstream:
         screen.print("What follows a stage that is due is known once that was done.")
     if request.dry_run:
         raise typer.Exit
-    if is_offline:
+    if has_no_model:
         return settings
     print_notes(run.evaluators.models)
     sessions = found[SCORES].sessions if SCORES in found else ()
@@ -236,6 +233,8 @@ def _agree(
 
 
 def _due_text(found: Rehearsal, weeks: Sequence[str]) -> str:
+    if found.off:
+        return f"off: {found.off}"
     if found.stage == RUBRICS:
         return "all score names"
     due = f"{counted(len(found.due), 'week')} to make, {found.current} up to date"

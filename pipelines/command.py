@@ -16,16 +16,15 @@ from debrief.cli.shared import (
     LakeUrl,
     MaxCost,
     Model,
-    Offline,
+    NoModel,
     ScoreTarget,
-    SecondModel,
-    SecondOpinion,
     Sessions,
     Yes,
     checked_limit,
     console,
     existing_lake,
 )
+from debrief.errors import InputError
 
 Weeks = Annotated[
     list[str] | None,
@@ -93,20 +92,28 @@ def run(
             "given more than once. Default: DEBRIEF_CLONES.",
         ),
     ] = None,
-    no_model: Offline = False,
+    no_model: NoModel = False,
     model: Model = "",
-    second_model: SecondModel = "",
-    second_opinion: SecondOpinion = "",
+    newest: Annotated[
+        int,
+        typer.Option(
+            "--newest",
+            min=0,
+            metavar="N",
+            help="Have the model review only the N newest sessions that nobody has reviewed. "
+            "Default: all.",
+        ),
+    ] = 0,
     score_target: ScoreTarget = None,
     yes: Yes = False,
     max_cost: MaxCost = None,
     dry_run: DryRun = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Run the whole graph on your own sessions: read, judge, score, mine, export.
+    """Run the whole graph on your own sessions: read, review, judge, mine, export.
 
     What has not changed since the last run is not done again, and no model is asked twice. What a
-    model is likely to take is said before it is asked.
+    model is likely to take is said before it is asked. Without a model nothing is reviewed.
     """
     from pipelines.options import RunOptions, parse_weeks
 
@@ -116,15 +123,23 @@ def run(
         lake,
         no_model,
         model,
-        second_model,
-        second_opinion=second_opinion,
         score_target=score_target or "",
         clones=tuple(repositories or ()),
         max_cost_usd=checked_limit(max_cost),
     )
+    if newest:
+        if taken or no_model:
+            raise InputError("--newest", "takes neither --week nor --no-model", "Leave these out.")
+        from pipelines.reviewing import review_newest
+
+        review_newest(own, newest, yes=yes, dry_run=dry_run)
+        return
     from pipelines.launching import run_graph  # takes seconds to load
+    from pipelines.reviewing import offer_review
 
     run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
+    if not dry_run:
+        offer_review(own, console())
 
 
 @app.command()
@@ -154,10 +169,8 @@ def backfill(
     yes: Yes = False,
     max_cost: MaxCost = None,
     sessions: Sessions = None,
-    no_model: Offline = False,
+    no_model: NoModel = False,
     model: Model = "",
-    second_model: SecondModel = "",
-    second_opinion: SecondOpinion = "",
     lake: LakeUrl = "",
 ) -> None:
     """Bring one stage up to date over a range of its partitions, as real runs.
@@ -177,8 +190,6 @@ def backfill(
             lake,
             no_model,
             model,
-            second_model,
-            second_opinion=second_opinion,
             max_cost_usd=limit,
         ),
         Backfill(
@@ -199,7 +210,7 @@ def ui(
     of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
     lake: LakeUrl = "",
     sessions: Sessions = None,
-    no_model: Offline = False,
+    no_model: NoModel = False,
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
@@ -248,7 +259,6 @@ def forget(
     way, the same command goes on.
     """
     from debrief.cli.receipt import print_receipt
-    from debrief.errors import InputError
     from debrief.forgetting.choosing import Choice
     from debrief.forgetting.forget import ForgetReceipt
     from pipelines.forgetting import forget_sessions
@@ -379,7 +389,6 @@ def prune(
     Runs stay that made what is newest of a partition. The job **prune_runs** does the same every
     night.
     """
-    from debrief.errors import InputError
     from debrief.settings import load_settings
     from pipelines.instance import open_instance
     from pipelines.pruning import prune as delete

@@ -6,7 +6,6 @@ from typing import Any
 import dagster as dg
 
 from assets import (
-    agreement,
     evaluations,
     line_effects,
     outcomes,
@@ -39,7 +38,6 @@ STAGES = [
         outcomes,
         evaluations,
         rubrics,
-        agreement,
         training,
     ),
     reports,

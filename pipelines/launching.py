@@ -15,18 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from rich.console import Console
 
 from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
-from debrief.cli.offer import offer_of
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import check_answers, print_problems, print_summary
 from debrief.conditions import parse_where
-from debrief.errors import ConfigurationError, DebriefError, InputError, readable
+from debrief.errors import DebriefError, InputError, readable
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.scope import Scope
-from debrief.scoring.second_opinion import ASSUMED_SHOWN
 from debrief.settings import Settings, load_settings
 from debrief.stages.configuration import EvaluatorChoice, SessionSources
 from debrief.stages.current import rest_is_current, weeks_are_current
@@ -34,7 +31,7 @@ from debrief.stages.rehearsal import SCORES, rehearse
 from debrief.stages.rehearsal import added_up as asked_together
 from debrief.stages.run import StageRun
 from debrief.stages.training import settle, stale_pairs
-from debrief.summary import Content, Evaluated, content_of
+from debrief.summary import Content, content_of
 from debrief.weekly import Done, added_up
 from pipelines.home import CONFIGURATION, dagster_home
 from pipelines.options import RunOptions, left_of, limits_of, run_config
@@ -52,7 +49,6 @@ _OF_CODE_TAG = ".dagster/repository"
 
 _APART = {
     "labels_labels_were_read",
-    "judge_agreement",
     "raw_sessions_servers_were_read",
     "langfuse_scores_scores_are_written",
 }
@@ -91,17 +87,12 @@ def run_graph(
     resources = options.resources(settings)
     started = time.monotonic()
     screen = console()
-    is_offline = resources["evaluator"]["offline"]
+    has_no_model = resources["evaluator"]["no_model"]
     evaluators = None
-    if not is_offline:
+    if not has_no_model:
         # Found out now, and not a minute into the run, that a judge or a key is wrong.
-        try:
-            evaluators = EvaluatorChoice(**resources["evaluator"]).open()
-            print_notes(evaluators.models)
-        except ConfigurationError:
-            if not settings.model:
-                _say_offer(_count_sessions(resources), screen)
-            raise
+        evaluators = EvaluatorChoice(**resources["evaluator"]).open()
+        print_notes(evaluators.models)
     screen.print(f"Debrief: sessions → {settings.lake}")
     graphs: list[RunOutcome] = []
     parts: list[Done] = []
@@ -125,11 +116,11 @@ def run_graph(
                 taken = found[-1:]
                 if work is WorkLeft.WEEKS:
                     taken = found
-                    if dry_run or not is_offline or _asked_before(lake, found):
+                    if dry_run or not has_no_model:
                         read_first(instance, lake, found, resources)
+                    if not has_no_model:
                         if lost := lost_rows(lake, found, resources["evaluator"]["model"]):
                             warn(f"{lost} That goes with this run.")
-                    if not is_offline:
                         _agree(lake, found, resources, settings, shown, yes=yes, dry_run=dry_run)
                     if dry_run:
                         console(stderr=True).print(_NOTHING_ASKED)
@@ -142,8 +133,6 @@ def run_graph(
             print_problems(content, console(file=file))
     where = " --demo" if of_demo else f" --lake {shlex.quote(options.lake)}" * bool(options.lake)
     print_summary(lake, content, screen, where, added_up("", parts))
-    if is_offline and not of_demo:
-        _say_offer(len(content.heads), screen)
     screen.print(f"Took {time.monotonic() - started:.0f} s. All lines: {readable(str(shown.log))}")
     for graph in graphs:
         graph.check()
@@ -231,8 +220,6 @@ def _agree(
     """
     estimate = estimated(lake, weeks, resources)
     with shown.pause():
-        if settings.second_opinion:
-            console(stderr=True).print(ASSUMED_SHOWN)
         limited = agree(estimate, settings, yes=yes, dry_run=dry_run)
     resources["evaluator"] |= limits_of(limited)
     shown.expect(estimate.calls)
@@ -276,17 +263,6 @@ def read_first(
             outcome.check()
 
 
-def _asked_before(lake: Lake, weeks: Sequence[str]) -> bool:
-    """Return whether a model has scored or judged a session of some weeks."""
-    from debrief.evaluation import OFFLINE
-
-    return any(
-        row.model not in ("", OFFLINE)
-        for table in _OF_MODELS
-        for row in lake.rows(table, Evaluated, weeks)
-    )
-
-
 def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
     """Say what the next run drops of what models said, as sessions are read otherwise now.
 
@@ -296,12 +272,11 @@ def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
     Args:
         lake: with the sessions as they are read now.
         weeks: to look at.
-        model: that is asked by this run, and gives its rows anew; empty: none.
+        model: that is asked by this run, and gives its rows anew.
 
     Returns:
         a sentence with the models, the sessions and the remedy; empty when nothing is dropped.
     """
-    from debrief.evaluation import OFFLINE
     from debrief.sessions.model import SessionHead
     from debrief.sessions.store import SESSIONS_TABLE
 
@@ -310,7 +285,7 @@ def lost_rows(lake: Lake, weeks: Sequence[str], model: str) -> str:
         (row.session_id, row.model)
         for table in _OF_MODELS
         for row in lake.rows(table, _OfSession, weeks)
-        if row.model not in ("", OFFLINE, model)
+        if row.model != model
         and row.status != "failed"
         and digests.get(row.session_id) != row.session_digest
     }
@@ -329,19 +304,6 @@ class _OfSession(Struct, frozen=True, kw_only=True):
     session_digest: str = ""
     status: str = ""
     model: str = ""
-
-
-def _say_offer(sessions: int, screen: Console) -> None:
-    if offer := offer_of(sessions):
-        screen.print(offer)
-
-
-def _count_sessions(resources: dict[str, dict[str, Any]]) -> int:
-    """Return how many sessions are there to be read; nothing is stored."""
-    from debrief.sessions.sources import scan
-
-    places = _sources(resources).places()
-    return len({entry.session_id for entry in scan(places).entries if entry.session_id})
 
 
 class WorkLeft(Enum):

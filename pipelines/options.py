@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from debrief.cli.shared import check_models, check_no_file
 from debrief.errors import InputError
+from debrief.evaluators import configured_model
 from debrief.keys import FIRST_WEEK, is_week, week_after
 from debrief.settings import Settings, load_settings, variable_of
 from debrief.weekly import Done
@@ -25,11 +26,8 @@ class RunOptions(Struct, frozen=True):
     lake: str = ""
     no_model: bool = False
     model: str = ""
-    second_model: str = ""
     local: bool = False
     """No Langfuse server and no webhook is used, whatever is configured."""
-
-    second_opinion: str = ""
     score_target: str = ""
     max_cost_usd: float | None = None
     clones: tuple[str, ...] = ()
@@ -62,8 +60,6 @@ class RunOptions(Struct, frozen=True):
             "lake": self.lake,
             "no_model": "1" if self.no_model else "0" if self.model else "",
             "model": self.model,
-            "second_model": self.second_model,
-            "second_opinion": self.second_opinion,
             "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
             "langfuse": "off" if self.local else "",
             "score_target": self.score_target,
@@ -96,12 +92,13 @@ class RunOptions(Struct, frozen=True):
     def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
         """Return the configuration of a run's resources: all that says what it runs on."""
         here = _repository()
+        has_model = bool(configured_model(settings, here))
         return {
             "lake": {"url": settings.lake},
             "sessions": {"folders": list(settings.sessions)},
             "evaluator": {
-                "no_model": settings.no_model,
-                "model": "" if settings.no_model else settings.model,
+                "no_model": not has_model,
+                "model": settings.model if has_model else "",
                 "repository": str(here) if here else "",
                 **limits_of(settings),
             },

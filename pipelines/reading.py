@@ -12,22 +12,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
-from debrief.cli.offer import HOW_TO_ASK, counted_offer
+from debrief.cli.offer import HOW_TO_ASK, offer_text
 from debrief.cli.shared import console, warn
 from debrief.cli.sources import scan_stats
-from debrief.errors import ConfigurationError, DebriefError
+from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.markdown import counted
-from debrief.models.programs import installed
 from debrief.redaction.redactor import redactor_of
+from debrief.review_offer import ReviewOffer, offered_model, review_offer
 from debrief.sessions.forgotten import TABLE as FORGOTTEN
 from debrief.sessions.places import places_of
 from debrief.sessions.scanning import Scan
@@ -45,7 +43,7 @@ _LOOK, _SHARE = 4.0, 15.0
 """Seconds between two looks at the folders, and at least so many times what the last one took with
 what was read first of it."""
 _QUIET = 120.0
-"""Seconds without a change after which what is new is scored too: each score is of a whole week."""
+"""Seconds without a change after which signals of what is new are made: those of a whole week."""
 _PATIENCE = 10.0
 """Seconds that the week under way has for its end."""
 
@@ -54,7 +52,7 @@ class BackgroundReading:
     """What there is to read on this machine, and how much of it the lake has.
 
     It keeps others from the tables of sessions while it reads, and not from the lake: a run may be
-    under way, which scores what it finds there.
+    under way, which takes what it finds there.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -66,7 +64,7 @@ class BackgroundReading:
         """The tombstones that ``found`` was made without: what was forgotten since is not read."""
         self.pause = _LOOK
         """Seconds from one look to the next."""
-        self.unscored_since: float | None = None
+        self.unfilled_since: float | None = None
         """When something was read last that no run knows of."""
         self._done: dict[str, str] = {}
         """By week, what was read of it by this object: a week with a transcript that cannot be read
@@ -92,9 +90,9 @@ class BackgroundReading:
             weeks: of a look.
             say: shows what is being read.
         """
-        left, total, looked, is_first = list(weeks), len(weeks), time.monotonic(), True
+        left, looked, is_first = list(weeks), time.monotonic(), True
         while left:
-            say(f"Reading the week of {left[0]} ({total - len(left) + 1} of {total}), offline …")
+            say(self._progress(left))
             began = time.monotonic()
             self._read_or_say(left.pop(0))
             if is_first:
@@ -102,7 +100,12 @@ class BackgroundReading:
                 is_first = False
             if left and time.monotonic() - looked > self.pause:
                 left, looked, is_first = self.look(), time.monotonic(), True
-                total = max(total, len(left))
+
+    def _progress(self, left: Collection[str]) -> str:
+        """Return how many of the sessions that were found are read: ``reading: 120 of 231``."""
+        week_of = {one.session_id: one.week for one in self.found.entries if one.session_id}
+        read = sum(week not in left for week in week_of.values())
+        return f"reading: {read:,} of {counted(len(week_of), 'session')}"
 
     def keep_up(self, over: threading.Event) -> None:
         """Read what is new or goes on until ``over`` is set."""
@@ -110,7 +113,7 @@ class BackgroundReading:
             with suppress(DebriefError, OSError):  # a file that goes away is looked for again
                 if weeks := self.look():
                     self.catch_up(weeks, bool)
-                    self.unscored_since = time.monotonic()
+                    self.unfilled_since = time.monotonic()
 
     def _read_or_say(self, week: str) -> None:
         """Read a week; say once why that failed: it costs no other week."""
@@ -183,20 +186,17 @@ def _read_newest_first(reading: BackgroundReading) -> None:
         reading.catch_up(weeks, status.update)
 
 
-def _score(settings: Settings) -> None:
-    """Run the whole graph without a model, and say what came of it."""
-    from pipelines.launching import lost_rows, run_quietly
+def _fill(settings: Settings) -> None:
+    """Run the whole graph without a model, and say what is known of the sessions then."""
+    from pipelines.launching import run_quietly
     from pipelines.options import RunOptions
 
-    lake = Lake(settings.lake)
-    if lost := lost_rows(lake, lake.partitions(SESSIONS_TABLE), ""):
-        warn(f"{lost} Until then nothing is scored here, so that it stays.")
-        return
     content = run_quietly(RunOptions(no_model=True))
-    console().print(content.verdicts.sentences())
+    sessions = counted(len(content.heads), "session")
+    console().print(f"{sessions}. {content.verdicts.sentences()}")
 
 
-def _offers(settings: Settings) -> None:
+def _print_unknown_prompts(settings: Settings) -> None:
     out, lake = console(), Lake(settings.lake)
     if unknown := unknown_prompts(lake):
         said = "does not say which CLAUDE.md or AGENTS.md it had"
@@ -208,8 +208,6 @@ def _offers(settings: Settings) -> None:
             else "Press h to have Claude Code's new sessions say it (debrief hooks install --user)."
         )
         out.print(f"{counted(unknown, 'session')} {said}. {how}")
-    if offer := model_offer(settings, lake):
-        out.print(offer)
 
 
 def _has_hook() -> bool:
@@ -218,37 +216,50 @@ def _has_hook() -> bool:
     return state == "installed" or (state == "outdated" and is_short_lived(Path(sys.prefix)))
 
 
-def model_offer(settings: Settings, lake: Lake) -> str:
-    """Return what the model that is configured would take, else a program that is logged in here,
-    else how to have one; empty where settings say that none is asked.
+class ReviewQuestion:
+    """The question whether a model is to review the newest sessions: SIGUSR1 says yes.
 
-    It is counted as ``debrief run`` counts it, and nothing is asked.
-
-    Args:
-        settings: with the model and its key.
-        lake: with the sessions.
+    Keys are read by the process that started this one.
     """
-    from debrief.stages.configuration import EvaluatorChoice
-    from pipelines.launching import estimated
-    from pipelines.options import RunOptions
 
-    if settings.no_model:
-        return ""
-    for model in dict.fromkeys([settings.model, *(model.name for model in installed()[:1])]):
-        options = RunOptions(model=model)
-        with options.applied() as chosen:
-            resources = options.resources(chosen)
-            try:
-                # Without a key there is nothing to offer.
-                name = EvaluatorChoice(**resources["evaluator"]).open().name
-                estimate = estimated(lake, lake.partitions(SESSIONS_TABLE), resources)
-            except ConfigurationError as error:
-                if settings.model:
-                    return str(error)
-                continue
-        option = f" --model {model}" * (model != settings.model)
-        return counted_offer(replace(estimate, model=name), settings, f"debrief run{option}")
-    return HOW_TO_ASK
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._offer: ReviewOffer | None = None
+        self._agreed = threading.Event()
+        signal.signal(signal.SIGUSR1, self._hear)
+
+    def _hear(self, *_: object) -> None:
+        if self._offer is not None:  # a key that comes before the question answers nothing
+            self._agreed.set()
+
+    def ask(self) -> None:
+        """Ask, with what it takes; off a terminal, name the command that does it."""
+        from pipelines.options import RunOptions
+        from pipelines.reviewing import counted_offer
+
+        out, lake = console(), Lake(self._settings.lake)
+        if self._settings.no_model:
+            return
+        if (offer := review_offer(lake, self._settings)) is None:
+            if not offered_model(self._settings):
+                out.print(HOW_TO_ASK)
+        elif sys.stdout.isatty():
+            self._offer = counted_offer(offer, RunOptions(model=offer.model))
+            out.print(f"{offer_text(self._offer)} Press y to have it do so.")
+        else:
+            out.print(f"{offer_text(offer)} {offer.command}")
+
+    def review_if_agreed(self) -> None:
+        """Have the sessions of the question reviewed, if somebody has said so."""
+        if self._offer is None or not self._agreed.is_set():
+            return
+        from pipelines.options import RunOptions
+        from pipelines.reviewing import bound, review
+
+        offer, self._offer = self._offer, None
+        self._agreed.clear()
+        content = review(RunOptions(model=offer.model), offer.sessions, bound)
+        console().print(content.verdicts.sentences())
 
 
 @contextmanager
@@ -264,20 +275,22 @@ def _keeping_up(reading: BackgroundReading) -> Iterator[None]:
         thread.join(_PATIENCE)
 
 
-def _score_when_quiet(settings: Settings, reading: BackgroundReading) -> None:
-    """Score what was read once nobody has written for a while, until the parent is gone."""
+def _follow(settings: Settings, reading: BackgroundReading, question: ReviewQuestion) -> None:
+    """Review what was agreed to, and make signals of what was read once nobody has written for a
+    while, until the parent is gone."""
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(_LOOK)
-        since = reading.unscored_since
-        if since is not None and time.monotonic() - since > _QUIET:
-            reading.unscored_since = None
-            try:
-                _score(settings)
-            except StoppedError:
-                raise  # or this process would go on, and be killed after a while
-            except DebriefError as error:
-                warn(str(error))
+        try:
+            question.review_if_agreed()
+            since = reading.unfilled_since
+            if since is not None and time.monotonic() - since > _QUIET:
+                reading.unfilled_since = None
+                _fill(settings)
+        except StoppedError:
+            raise  # or this process would go on, and be killed after a while
+        except DebriefError as error:
+            warn(str(error))
 
 
 def main(environ: Mapping[str, str] = os.environ) -> None:
@@ -286,17 +299,21 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     try:
         settings = load_settings(environ)
+        question = ReviewQuestion(settings)
         if not reads_by_itself(settings):
-            _score(settings)
-            _offers(settings)
-            threading.Event().wait()
+            _fill(settings)
+            _print_unknown_prompts(settings)
+            question.ask()
+            _follow(settings, BackgroundReading(settings), question)
+            return
         reading = BackgroundReading(settings)
         _read_newest_first(reading)
         with _keeping_up(reading):
             if reading.found.weeks() or reading.lake.partitions(SESSIONS_TABLE):
                 try:
-                    _score(settings)
-                    _offers(settings)
+                    _fill(settings)
+                    _print_unknown_prompts(settings)
+                    question.ask()
                 except StoppedError:
                     raise
                 except DebriefError as error:  # what is new is read all the same
@@ -304,7 +321,7 @@ def main(environ: Mapping[str, str] = os.environ) -> None:
             else:
                 console().print(nothing_yet(settings))
             console().print("New sessions are read as they come.")
-            _score_when_quiet(settings, reading)
+            _follow(settings, reading, question)
     except (KeyboardInterrupt, StoppedError):
         sys.exit(0)
     except DebriefError as error:

@@ -49,7 +49,7 @@ def start(port: int = 0, *, browser: bool = True) -> None:
             _open(address, browser)
             return
         lock.write_text("", encoding="utf-8")  # of the last one that ran
-        with _listener(port) as listener, _reading():
+        with _listener(port) as listener, _reading() as reader:
             # Imported while the sessions are looked for.
             from debrief.door.app import Door
             from debrief.lake import Lake
@@ -63,7 +63,7 @@ def start(port: int = 0, *, browser: bool = True) -> None:
             def say() -> None:
                 out.print(f"{address}  your sessions, as they are read  (Ctrl-C stops it)")
                 _open(address, browser)
-                threading.Thread(target=_obey_keys, args=(address,), daemon=True).start()
+                threading.Thread(target=_obey_keys, args=(address, reader), daemon=True).start()
 
             with _keys_at_once():
                 run(door, ServiceLimits(), listener, say)
@@ -79,8 +79,10 @@ def _address_in(lock: Path) -> str:
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
+def _reading() -> Iterator[subprocess.Popen[bytes]]:
     """Have another process read sessions within the block, and wait for its end."""
+    # It inherits this, so that a key pressed before it listens does not end it.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "pipelines.reading"],
         stdin=subprocess.DEVNULL,
@@ -88,7 +90,7 @@ def _reading() -> Iterator[None]:
         preexec_fn=stop_with_parent(signal.SIGTERM),
     )
     try:
-        yield
+        yield process
     finally:
         process.terminate()
         try:
@@ -136,8 +138,9 @@ def _keys_at_once() -> Iterator[None]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-def _obey_keys(address: str) -> None:
-    """Do what is asked by one key: h installs the hook, o opens the pages, q stops."""
+def _obey_keys(address: str, reader: subprocess.Popen[bytes]) -> None:
+    """Do what is asked by one key: y has sessions reviewed, once the process that reads has asked
+    for it; h installs the hook, o opens the pages, q stops."""
     while sys.stdin.isatty() and (key := sys.stdin.read(1)):
         if key == "h":
             from debrief.cli.capture import hooks_install
@@ -147,6 +150,8 @@ def _obey_keys(address: str) -> None:
                     hooks_install(user=True)
             except DebriefError as error:
                 console(stderr=True).print(f"debrief: {error}", style="red")
+        elif key == "y":
+            reader.send_signal(signal.SIGUSR1)
         elif key == "o":
             _open(address, browser=True)
         elif key == "q":

@@ -1,4 +1,4 @@
-"""The resource that chooses who judges, scores and mines, and the limits on cost."""
+"""The resource that chooses which model reviews, judges and mines, and its limits."""
 
 import dagster as dg
 from msgspec import structs
@@ -11,33 +11,18 @@ _CHOICE = tuple(field.name for field in structs.fields(EvaluatorChoice))
 
 
 class EvaluatorResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The choice between models and the offline evaluator; never a silent one."""
+    """The choice of the model that reviews, judges and mines, or of none."""
 
     no_model: bool = Field(
         default=False,
-        description="Ask no model: the deterministic offline evaluator. Also DEBRIEF_NO_MODEL=1.",
+        description="Ask no model, so nothing is reviewed. Also DEBRIEF_NO_MODEL=1.",
     )
     model: str = Field(
         default="",
         description=(
-            "A LiteLLM model name that answers for every judge, dimension and rubric, among those "
-            "of DEBRIEF_MODELS. Empty: DEBRIEF_MODEL, else the model that each judge's file names."
-        ),
-    )
-
-    second_model: str = Field(
-        default="",
-        description=(
-            "A LiteLLM model name that judges and scores as well, among those of DEBRIEF_MODELS; "
-            "its rows stay apart. Empty: DEBRIEF_SECOND_MODEL, else none."
-        ),
-    )
-    second_opinion: str = Field(
-        default="",
-        description=(
-            "A LiteLLM model name, among those of DEBRIEF_MODELS, that scores, instead of the "
-            "first, the sessions of which that one is unsure. Empty: DEBRIEF_SECOND_OPINION, else "
-            "none."
+            "A LiteLLM model name that answers for every judge, review and rubric, among those of "
+            "DEBRIEF_MODELS. Empty: DEBRIEF_MODEL, else the model that each judge's file names, "
+            "else none where no key for these is set."
         ),
     )
     repository: str = Field(

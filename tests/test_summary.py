@@ -1,4 +1,4 @@
-"""What a run ends with: how many sessions have a verdict, which to look at first, the best."""
+"""What a run ends with: who reviewed how many sessions, and which to look at, with the event."""
 
 from __future__ import annotations
 
@@ -13,131 +13,139 @@ from rich.console import Console
 from debrief.cli.summary import print_summary
 from debrief.lake import Lake
 from debrief.scoring.model import SessionScores
-from debrief.scoring.order import FactPlace, OrderPlace
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Evidence, Session
-from debrief.summary import (
-    Evaluated,
-    content_of,
-    counted_verdicts,
-    look_first_reason,
-    ranked_sessions,
-)
-from tests.view.shown import MONDAY, fill, placed_lake, scores_of, session_of, settings_of
+from debrief.signals.extract import session_signals
+from debrief.signals.schema import TABLE, Event, EventKind, SessionSignals
+from debrief.summary import Content, content_of, counted_verdicts, sessions_to_look_at
+from tests.view.shown import MONDAY, session_of
 
 WEEK = f"{MONDAY:%Y-%m-%d}"
 
 
-def test_sessions_are_counted_by_verdict_and_those_without_by_what_they_lack() -> None:
+def test_sessions_are_counted_by_who_gave_which_verdict_and_the_rest_is_not_reviewed() -> None:
     counted = counted_verdicts(
-        300,
+        231,
         [
-            ("complete_verified", "check", 60), ("complete_verified", "outcome", 8),
-            ("failed", "person", 1), ("undetermined", "no_work", 22),
-            ("undetermined", "no_change", 40),
+            ("complete_verified", "review", "claude-code", 12),
+            ("partial", "review", "claude-code", 3),
+            ("complete_unverified", "review", "claude-code", 5),
+            ("failed", "person", "sam", 2),
+            ("failed", "outcome", "revert", 1),
+            ("undetermined", "review", "openai/tiny", 1),
         ],
-    )  # fmt: skip
-    assert (counted.known, counted.unknown) == (69, 62)
+    )
+    assert (counted.known, counted.not_reviewed) == (24, 207)
     assert counted.sentences() == (
-        "69 of 300 sessions have a verdict: 68 done, checked; 1 not done. "
-        "62 cannot be told: nothing was changed (40), hardly anything was done (22). "
-        "169 sessions not scored."
+        "20 reviewed by claude-code: 12 complete, verified; 5 complete, not verified; 3 partial. "
+        "1 reviewed by openai/tiny: 1 undetermined. 2 labelled by sam: 2 failed. "
+        "1 told by revert: 1 failed. 207 not reviewed."
     )
-    assert counted_verdicts(1, []).sentences() == (
-        "0 of 1 sessions have a verdict. 1 session not scored."
+    assert counted_verdicts(1, []).sentences() == "1 not reviewed."
+    assert counted_verdicts(1, [("failed", "person", "sam", 1)]).sentences() == (
+        "1 labelled by sam: 1 failed."
     )
 
 
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ([FactPlace("broke_off", 0.99, -2.0)], "It breaks off."),
-        ([FactPlace("last_check_passed", 0.2, -0.6)], "No check passed at its end."),
-        (
-            [
-                FactPlace("corrections", 0.97, -0.9),
-                FactPlace("checks_passed", 0.1, -0.4),
-                FactPlace("repeats", 0.6, -0.2),
-            ],
-            "More corrections than 97% of 48 sessions like it; "
-            "fewer of its checks passed than 90% of 48 sessions like it.",
-        ),
-        ([FactPlace("checks_passed", 0.9, 0.4)], ""),
-        ([FactPlace("new_fact", 0.9, -0.4)], "More new fact than 90% of 48 sessions like it."),
-    ],
-)
-def test_what_moved_a_session_to_the_front_is_said_in_words(
-    facts: list[FactPlace], words: str
-) -> None:
-    place = OrderPlace(place=0.1, among=48, facts=tuple(facts))
-    assert look_first_reason(place) == words
+def event(kind: EventKind, *quotes: str) -> Event:
+    return Event(kind=kind, evidence=tuple(Evidence(n, "", q) for n, q in enumerate(quotes, 1)))
 
 
-def test_those_to_look_at_first_and_the_best_are_ranked_by_place(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path)
-    ids = placed_lake(settings)
-    first, best = ranked_sessions(Lake(settings.lake), [WEEK], 3)
-    assert [session.id for session in first] == ids[:3]
-    assert first[0].reason == "More corrections than 98% of 20 sessions like it."
-    assert [session.id for session in best] == ids[:-4:-1]
-    assert best[0].reason == "The last check passed: pytest -q (turn 1: “1 failed”)."
-    assert best[0].title == "Job 19."
+def lake_with(tmp_path: Path, events: dict[str, tuple[Event, ...]]) -> Lake:
+    """A lake of sessions, each an hour after the one before, with these events."""
+    lake, sessions = Lake(str(tmp_path / "lake")), []
+    for hour, session_id in enumerate(events):
+        started = MONDAY + timedelta(hours=hour)
+        sessions.append(session_of(session_id, f"Job of {session_id}.", started=started))
+    lake.write("raw_sessions", WEEK, sessions, Session)
+    signals = [replace(session_signals(one), events=events[one.id]) for one in sessions]
+    lake.write(TABLE, WEEK, signals, SessionSignals)
+    return lake
 
 
-def test_without_an_order_those_that_are_not_done_come_first(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path))
-    made = [session_of(f"s{n}", f"Job {n}.", started=MONDAY + timedelta(hours=n)) for n in range(4)]
-    fill(
-        lake,
-        [(session, quality) for session, quality in zip(made, (0.3, 0.9, 0.6, 0.3), strict=True)],
+def reviewed(lake: Lake, session_id: str, model: str = "claude-code", failure: str = "") -> None:
+    """Add a review of a session to a lake, or one that failed."""
+    (session,) = lake.read("raw_sessions", WEEK, Session, ("id", {session_id}))
+    row = SessionScores(
+        session_id=session.id,
+        session_digest=session.digest,
+        started=session.started,
+        ended=session.ended,
+        task=session.task,
+        tool=session.tool,
+        model=model,
+        scoring_fingerprint=f"by {model}",
+        status="failed" if failure else "ok",
+        failure=failure,
+        verdict=None
+        if failure
+        else SessionVerdict(verdict="partial", basis="review", source=model),
     )
-    partly = SessionVerdict(verdict="partial", basis="open_end", evidence=(Evidence(1),))
-    rows = [scores_of(session, 0.9) for session in made[1:2]]
-    rows += [scores_of(session, 0.3) for session in (made[0], made[3])]
-    rows += [replace(scores_of(made[2], 0.6), verdict=partly)]
-    lake.write("session_scores", WEEK, rows, SessionScores)
-    first, best = ranked_sessions(lake, [WEEK], 3)
-    assert [session.id for session in first] == ["s3", "s0", "s2"]
-    assert [session.id for session in best] == ["s1"]
-    assert first[2].reason == "It breaks off without a closing answer (turn 1)."
+    stored = list(lake.read("session_scores", WEEK, SessionScores))
+    lake.write("session_scores", WEEK, [row, *stored], SessionScores)
 
 
-def test_a_run_ends_with_the_verdicts(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path))
-    made = session_of("one", "Fix \x1b[2J it."), session_of("two", "Explain it.")
-    fill(lake, [(made[0], 0.9), (made[1], None)])
+def summary(lake: Lake, content: Content | None = None) -> str:
     out = Console(file=io.StringIO(), width=160)
-    print_summary(lake, content_of(lake, [WEEK]), out)
-    printed = out.file.getvalue()  # type: ignore[attr-defined]
-    assert "1 of 2 sessions have a verdict: 1 done, checked. 1 session not scored." in printed
-    assert "best           done, checked      Fix" in printed
-    assert "The last check passed: pytest -q (turn 1: “1 failed”)." in printed
-    assert "mean quality" not in printed
+    print_summary(lake, content or content_of(lake, [WEEK]), out)
+    return str(out.file.getvalue())  # type: ignore[attr-defined]
+
+
+def test_the_most_urgent_event_comes_first_then_the_count_then_the_newest(tmp_path: Path) -> None:
+    lake = lake_with(
+        tmp_path,
+        {
+            "stopped": (event("stopped", "limit"),),
+            "calm": (),
+            "corrected-once": (event("correction", "no"),),
+            "corrected-twice": (event("correction", "no", "still no"), event("stopped", "limit")),
+            "newer-once": (event("correction", "no"),),
+            "destroyed": (event("destructive", "git reset --hard"),),
+        },
+    )
+    found = sessions_to_look_at(lake, [WEEK])
+    assert [one.session_id for one in found] == [
+        *("destroyed", "corrected-twice", "newer-once", "corrected-once", "stopped")
+    ]
+    assert found[1].reason == "corrected twice (turns 1, 2: “no”); 1 more kind of event"
+    assert {one.verdict for one in found} == {None}
+
+
+def test_a_run_ends_with_events_in_words_and_without_a_judgement(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"one": (event("correction", "no \x1b[2J"),), "two": ()})
+    printed = summary(lake)
+    assert "2 sessions in 1 week" in printed
+    assert "\n2 not reviewed.\n1 session to look at:\n" in printed
+    assert "one  Job of one.  (not reviewed)\n    corrected once (turn 1: “no " in printed
     assert "\x1b" not in printed
+    assert not [word for word in ("best", "%", "look first", "quality") if word in printed]
+
+
+def test_a_review_is_named_by_its_model_and_its_session_by_its_verdict(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, {"one": (event("correction", "no"),), "two": ()})
+    reviewed(lake, "one")
+    printed = summary(lake)
+    assert "1 reviewed by claude-code: 1 partial. 1 not reviewed." in printed
+    assert "Job of one.  (partial)" in printed
+
+
+def test_a_review_that_failed_is_no_verdict_and_an_older_one_is_named(tmp_path: Path) -> None:
+    lake = lake_with(tmp_path, dict.fromkeys(("one", "two", "three", "four"), ()))
+    reviewed(lake, "four", "openai/tiny")
+    for session_id in ("one", "two", "four"):
+        reviewed(lake, session_id, failure="timed out.")
+    reviewed(lake, "three", failure="it was refused")
+    printed = summary(lake)
+    assert "3 not reviewed: timed out (and 1 more)." in printed
+    assert "1 could not be reviewed again; what openai/tiny said before stands." in printed
+    assert "1 reviewed by openai/tiny: 1 partial. 3 not reviewed." in printed
 
 
 @pytest.mark.parametrize(("failed", "rest"), [(1, ""), (3, ", and 2 more")])
 def test_the_first_failure_is_shown_and_how_many_more_there_are(
     tmp_path: Path, failed: int, rest: str
 ) -> None:
-    content = replace(
-        content_of(Lake(str(tmp_path)), [WEEK]),
-        scored=tuple(
-            Evaluated(session_id=f"s{number}", status="failed", failure="timed out")
-            for number in range(failed)
-        ),
-    )
-    out = Console(file=io.StringIO(), width=160)
-    print_summary(Lake(str(tmp_path)), content, out)
-    printed = out.file.getvalue()  # type: ignore[attr-defined]
-    assert f"s0: timed out{rest}\n" in printed
-
-
-def test_a_lake_of_an_earlier_version_has_no_verdict_and_is_read(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path))
-    session = session_of("one")
-    lake.write("raw_sessions", WEEK, [session], Session)
-    lake.write(
-        "session_scores", WEEK, [replace(scores_of(session, 0.9), verdict=None)], SessionScores
-    )
-    assert ranked_sessions(lake, [WEEK], 3) == ([], [])
+    lake = lake_with(tmp_path, {f"s{number}": () for number in range(failed)})
+    for number in reversed(range(failed)):
+        reviewed(lake, f"s{number}", failure="timed out")
+    assert f"s0: timed out{rest}\n" in summary(lake)

@@ -18,7 +18,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from debrief.lake import Lake
-from debrief.summary import ranked_sessions
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.summary import sessions_to_look_at
 from debrief.view import links
 
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
@@ -36,14 +37,14 @@ def main(folder: Path) -> int:
     environment = {**os.environ, "DEBRIEF_HOME": str(home), "DEBRIEF_RATER": "sam"}
     subprocess.run([*_DEBRIEF, "demo"], env=environment, check=True)
     lake = Lake(str(home / "demo"))
-    first, _ = ranked_sessions(lake, lake.partitions("session_scores"), 1)
+    first, *_ = sessions_to_look_at(lake, lake.partitions(SESSIONS_TABLE))
     with ExitStack() as stack:
         pages = stack.enter_context(_started("view", environment))
         ui = stack.enter_context(_started("ui", environment))
         work = {
             "browser": browser,
             "home": pages,
-            "session": pages + links.session_path(first[0].id),
+            "session": pages + links.session_path(first.session_id),
             "lineage": f"{ui.rstrip('/')}/dagster/asset-groups",
             "to": str(folder),
         }

@@ -12,7 +12,7 @@ from debrief.execution.comparing import compared_tests
 from debrief.execution.shown import check_shown, reason_shown, tree_shown
 from debrief.markdown import counted, shorten
 from debrief.scoring.verdict import basis_with_turns
-from debrief.view.assessment import OF_READING
+from debrief.view.assessment import OF_READING, OF_SIGNALS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +45,8 @@ def cut(text: str, most: int) -> str:
 
 
 def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure | None) -> None:
-    """Print a session's head: what it is, its verdict, and all reasons with their evidence.
+    """Print a session's head: what it is, its verdict, its signals, and all reasons with their
+    evidence.
 
     Args:
         out: the terminal.
@@ -68,31 +69,33 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
         print_line(out, f"label  {label}")
     for warning in said.warnings:
         print_line(out, warning, style="yellow")
-    if main is None:
-        print_line(out, "Nobody has scored it; --no-model does.", style="dim")
-        return
-    if main.status == "failed":
-        print_line(out, f"could not be scored: {main.failure}", style="red")
+    style = _VERDICT_STYLES.get(said.verdict_tone, "bold cyan")
+    print_line(out, Text.assemble(("verdict  ", "bold"), (said.verdict_label, style)))
     if verdict is not None:
-        style = _VERDICT_STYLES.get(said.verdict_tone, "bold cyan")
-        print_line(out, Text.assemble(("verdict  ", "bold"), (verdict.label, style)))
         print_line(out, basis_with_turns(verdict), 4)
-    if said.reading_shown:
-        print_line(out, f"{main.model}: {said.reading_shown}", 4, "dim")
-    if said.first_opinion:
-        print_line(out, said.first_opinion, 4, "dim")
+    if main is not None and main.status == "failed":
+        print_line(out, f"the review by {main.model} failed: {main.failure}", 4, "red")
+    if main is not None and said.review_shown:
+        print_line(out, f"{main.model}: {said.review_shown}", 4, "dim")
+    by = main.model if main is not None else ""
+    reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
+    signals = [reason for reason in reasons if reason.group in OF_SIGNALS]
+    if signals:
+        print_line(out, Text("signals", "bold"))
+    for reason in signals:
+        print_line(out, reason.text, 4)
     if said.execution is not None:
         _print_execution(out, said.execution)
-    reasons = [reason for reason in transcript.reasons if reason.group != "verdict"]
     again = next((reason for reason in reasons if reason.group == "again"), None)
     for reason in (reason for reason in reasons if reason.group in OF_READING):
         if reason is again:
             print_line(out, Text("went wrong more than once", "bold"))
-        _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
+        _print_reason(out, reason, transcript.places.get(reason.id, ()), by)
     if said.review is not None and said.review.train is not None:
         _print_train(out, said.review.train)
-    for reason in (reason for reason in reasons if reason.group not in OF_READING):
-        _print_reason(out, reason, transcript.places.get(reason.id, ()), main.model)
+    rest = {*OF_SIGNALS, *OF_READING}
+    for reason in (reason for reason in reasons if reason.group not in rest):
+        _print_reason(out, reason, transcript.places.get(reason.id, ()), by)
     for number in said.figures:
         print_line(out, f"{number.name} {number.shown}", style="dim")
 
@@ -120,7 +123,7 @@ def _print_train(out: Console, train: TrainOn) -> None:
 def _print_reason(
     out: Console, reason: ShownReason, places: Sequence[CitedPlace], main: str
 ) -> None:
-    name = f"{reason.group}: {reason.name}" if reason.group == "trouble" else reason.name
+    name = f"{reason.group}: {reason.name}" if reason.group == "friction" else reason.name
     is_by_other = reason.by not in ("", main) and reason.group != "other"
     by = f"by {reason.by}" if is_by_other else ""
     weight = f"weight {reason.weight:.2f}" if reason.weight is not None else ""

@@ -19,7 +19,6 @@ from debrief.cli.shared import (
     DryRun,
     MaxCost,
     Model,
-    Offline,
     Repo,
     Yes,
     checked_limit,
@@ -65,7 +64,6 @@ def evaluate(
             help="A plan that has a worktree.", autocompletion=starting_with(_worktree_ids)
         ),
     ],
-    no_model: Offline = False,
     model: Model = "",
     judge: Annotated[
         list[str] | None, typer.Option(help="Only this judge; may be given more than once.")
@@ -105,7 +103,7 @@ def evaluate(
     **.debrief/training_data/PLAN_ID/**.
     """
     from debrief.cli.asking import agree, estimate_of, print_notes
-    from debrief.evaluators import make_evaluators
+    from debrief.evaluators import make_evaluators, require_model
     from debrief.judging.evaluation import evaluate_week, judge_change, weighted_average
     from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
@@ -120,9 +118,11 @@ def evaluate(
         reason = "leaves out the sample that --tests, --feedback and --edit go into"
         raise ConfigurationError(culprit, reason, "Give one or the other.")
     given = settings.with_given(model=model, max_cost_usd=checked_limit(max_cost))
+    if not model:
+        require_model("debrief eval", settings, root)
     make = partial(
         make_evaluators,
-        no_model=no_model,
+        no_model=False,
         repository=root,
         history=True,
         only=tuple(judge or ()),
@@ -131,18 +131,17 @@ def evaluate(
     evaluators = make(given, dry_run=dry_run)
     print_notes(evaluators.models)
     redactor = redactor_of(settings)
-    changes, context, session = _shown_work(root, plan_id, worktree, plan, redactor, no_model)
+    changes, context, session = _shown_work(root, plan_id, worktree, plan, redactor)
     judges, fingerprint = evaluators.judges, evaluators.eval_fingerprint
-    if dry_run or evaluators.models is not None:
-        counting = make(given, dry_run=True)
-        asked = counting.change_judge
-        list(evaluate_week([session], judges, asked, fingerprint, context_of=lambda _: context))
-        if dry_run:
-            _print_estimate(counting, as_json)
-            return
-        models = ", ".join(sorted({judge.model for judge in judges}))
-        estimate = estimate_of(models, counting.spent, margin=0.0)
-        evaluators = make(agree(estimate, given, yes=yes, is_small=True))
+    counting = make(given, dry_run=True)
+    asked = counting.change_judge
+    list(evaluate_week([session], judges, asked, fingerprint, context_of=lambda _: context))
+    if dry_run:
+        _print_estimate(counting, as_json)
+        return
+    models = ", ".join(sorted({judge.model for judge in judges}))
+    estimate = estimate_of(models, counting.spent, margin=0.0)
+    evaluators = make(agree(estimate, given, yes=yes, is_small=True))
     judge_one = evaluators.change_judge
     with console(stderr=True).status(f"{len(judges)} judges are at work …"):
         rows = judge_change(judges, judge_one, context, session, fingerprint)
@@ -160,7 +159,7 @@ def evaluate(
         )
     else:
         _print_rows(plan_id, changes, rows, evaluators)
-    left = "" if export or has_own else _why_not_filed(root, plan_id, evaluators, bool(judge))
+    left = "" if export or has_own else _why_not_filed(root, plan_id, bool(judge))
     if export is False or left:
         if left and export is None:
             console(stderr=True).print(f"No training sample: {left} --export files it.")
@@ -171,24 +170,19 @@ def evaluate(
 
 
 def _shown_work(
-    root: Path, plan_id: str, worktree: Path, plan: str, redactor: Redactor, no_model: bool
+    root: Path, plan_id: str, worktree: Path, plan: str, redactor: Redactor
 ) -> tuple[PlanChanges, ChangeContext, Session]:
     """Return what was changed in a worktree, what judges are shown of it, and it as a session."""
-    from msgspec import structs
-
     from debrief.judging.worktree import (
         context_from_worktree,
         read_worktree,
         session_from_worktree,
-        without_front_matter,
     )
     from debrief.sessions.redaction import redact_session
     from debrief.snapshots.capture import HOME, read_metadata
 
     changes = read_worktree(worktree, plan)
     context = context_from_worktree(changes, lambda text: redactor.redact(text).text)
-    if no_model:
-        context = structs.replace(context, plan_content=without_front_matter(context.plan_content))
     try:
         tool = str(read_metadata(root / HOME / "sessions" / plan_id).get("tool") or "unknown")
     except (OSError, ValueError):
@@ -197,25 +191,21 @@ def _shown_work(
     return changes, context, redact_session(session, redactor)
 
 
-def _why_not_filed(root: Path, plan_id: str, evaluators: Evaluators, is_part: bool) -> str:
+def _why_not_filed(root: Path, plan_id: str, is_part: bool) -> str:
     """Return why a sample that nobody asked for is not filed; empty when it is.
 
     Args:
         root: of the repository.
         plan_id: of the plan.
-        evaluators: who judged.
         is_part: not all judges were asked.
     """
     from debrief.snapshots.capture import HOME
-    from debrief.training.training_data_exporter import is_judged_by_model, sample_folder
 
-    capture, target = root / HOME / "sessions" / plan_id, sample_folder(root / HOME, plan_id)
+    capture = root / HOME / "sessions" / plan_id
     if not capture.is_dir():
         return f"debrief code captured no session of this plan in {capture}."
     if is_part:
         return "not all judges were asked."
-    if evaluators.models is None and is_judged_by_model(target):
-        return f"models judged the one in {target}."
     return ""
 
 
@@ -291,8 +281,6 @@ def _score_bar(score: float) -> Text:
 
 
 def _spent(evaluators: Evaluators) -> str:
-    if evaluators.models is None:
-        return "answered offline, without a model"
     spent = evaluators.spent
     cost = spent.usage.cost_usd
     price = "cost not known" if cost is None else f"${cost:.4f}"

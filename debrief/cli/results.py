@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from rich import box
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from debrief.cli.shared import cost_text, print_unwrapped
+from debrief.cli.shared import print_unwrapped
 from debrief.markdown import counted, shorten
-from debrief.models.fencing import LOOK_FIRST, make_visible
+from debrief.models.fencing import make_visible
 from debrief.scoring.model import DimensionScore, SessionScores
 from debrief.scoring.shown import DASH
+from debrief.scoring.verdict import NOT_REVIEWED
 from debrief.sessions.model import Session
 from debrief.summary import counted_verdicts
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.outcomes.store import Label
-    from debrief.scoring.pairwise import SessionComparison
 
 _PROMPT_SHOWN = 90
 
@@ -59,37 +58,20 @@ def print_scores(
     """Print the verdict on one session and its scores, each with its rationale and the turns that
     show it, and what is known of the session from outside."""
     from debrief.cli.assessment_text import print_assessment, print_line
+    from debrief.signals.extract import session_signals
     from debrief.view.assessment import Assessment, labels_shown
     from debrief.view.transcript import ShownTranscript
 
-    said = Assessment(scores=(row,), labels=labels_shown(labels))
+    said = Assessment(
+        verdict=row.verdict,
+        signals=session_signals(session),
+        scores=(row,),
+        labels=labels_shown(labels),
+    )
     print_assessment(out, ShownTranscript(session, said), None)
     parts = counted(len(row.chunks), "part")
     shown = f"{row.tokens:,} tokens in {parts}" if row.tokens else "read whole"
     print_line(out, f"scored {shown}, scoring fingerprint {row.scoring_fingerprint}", style="dim")
-
-
-def print_comparison(out: Console, compared: SessionComparison) -> None:
-    """Print which of two sessions did better, on what grounds, and what each could learn."""
-    from debrief.scoring.pairwise import FINDINGS_SHOWN
-
-    one, other = compared.sessions
-    out.print(_plain(FINDINGS_SHOWN[compared.finding].format(a=one, b=other)), style="bold")
-    used = compared.usage
-    spent = f"{used.input_tokens:,} + {used.output_tokens:,} tokens, {cost_text(used.cost_usd)}"
-    out.print(_plain(f"asked of {compared.model} in both orders: {spent}\n"), style="dim")
-    for said in compared.orders:
-        better = f"{said.better} did better" if said.better else "neither did better"
-        out.print(_plain(f"{said.shown_first} first: {better}"), style="bold cyan")
-        for basis in said.grounds:
-            line = f"{basis.what} ({basis.session_id}, turn {basis.place.turn}: "
-            shown = _plain(f"{line}“{basis.place.quote}”)")
-            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
-        for session_id, lesson in said.lessons.items():
-            shown = _plain(f"{session_id} could learn: {lesson}")
-            out.print(Padding(shown, (0, 0, 0, 4)), soft_wrap=False)
-    if compared.injection_suspected:
-        out.print(LOOK_FIRST, style="yellow")
 
 
 def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None:
@@ -125,12 +107,13 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
     over = sum(chunk.tokens > target for chunk in chunks)
     several = sum(len(row.chunks) > 1 for row in good)
     uncertain = sum(row.uncertain for row in good)
-    out.print(f"{counted(len(good), 'session')} scored, {len(rows) - len(good)} failed")
+    out.print(f"{counted(len(good), 'session')} reviewed, {len(rows) - len(good)} failed")
     out.print(
         f"{counted(len(chunks), 'part')}, {over} of them over {target:,} tokens; "
         f"{counted(several, 'session')} in several parts, {uncertain} uncertain"
     )
-    heads = ((row.verdict.verdict, row.verdict.basis, 1) for row in rows if row.verdict)
+    said = (row.verdict for row in rows if row.verdict is not None)
+    heads = ((one.verdict, one.basis, one.source, 1) for one in said)
     out.print(counted_verdicts(len(rows), heads).sentences())
     if good:
         largest = max(good, key=lambda row: row.tokens)
@@ -139,7 +122,7 @@ def print_many(out: Console, rows: Sequence[SessionScores], target: int) -> None
 
 
 def _said(row: SessionScores) -> str:
-    return DASH if row.verdict is None else row.verdict.label
+    return NOT_REVIEWED if row.verdict is None else row.verdict.label
 
 
 def print_receipts(out: Console, receipts: Sequence[ScoreReceipt]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,26 +19,23 @@ from debrief.cli.shared import (
     LakeUrl,
     MaxCost,
     Model,
-    Offline,
     Repo,
     ScoreTarget,
-    SecondOpinion,
     User,
     Yes,
-    check_models,
     checked_limit,
     console,
     existing_lake,
     print_json,
 )
 from debrief.errors import DebriefError, InputError, ModelError
+from debrief.markdown import counted
 
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
     from debrief.lake import Lake
     from debrief.langfuse.outgoing import ScoreReceipt
     from debrief.scoring.model import ChunkScorer, SessionScores
-    from debrief.scoring.pairwise import SessionComparison
     from debrief.sessions.model import Session
     from debrief.settings import Settings
 
@@ -55,23 +52,12 @@ def score(
         str, typer.Option("--langfuse", help="The id of a session on the Langfuse server.")
     ] = "",
     everything: Annotated[bool, typer.Option("--all", help="Every session of the lake.")] = False,
-    no_model: Offline = False,
     model: Model = "",
-    second_opinion: SecondOpinion = "",
     store: Annotated[
         bool,
         typer.Option("--store", help="Write the scores to the Langfuse server and read them back."),
     ] = False,
     score_target: ScoreTarget = None,
-    against: Annotated[
-        str,
-        typer.Option(
-            "--against",
-            metavar="SESSION",
-            help="Another session, or median: which of the two did better what was asked of it? A "
-            "model is asked in both orders, and only what both say counts.",
-        ),
-    ] = "",
     answers: Annotated[
         str,
         typer.Option(
@@ -85,14 +71,16 @@ def score(
     as_json: AsJson = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Say whether a session did what was asked, and score it in six dimensions, each with the
-    turns that show it. What a model is likely to take is said before it is asked.
+    """Have a model review a session: whether it did what was asked, and six dimensions, each with
+    the turns that show it. What the model is likely to take is said before it is asked.
 
     A session of any length is cut into parts by tokens and put together again; how far the
-    parts agree is shown. Nothing is kept but with **--store**. Exit code 1 when a session cannot
-    be scored or the server does not confirm a score.
+    parts agree is shown. The review of a session of the lake is kept there, and the pages show it;
+    **--store** writes the scores to Langfuse. Exit code 1 when a session cannot be reviewed or the
+    server does not confirm a score.
     """
-    from debrief.cli.results import print_comparison, print_receipts, print_scores, report_of
+    from debrief.cli.results import print_receipts, print_scores, report_of
+    from debrief.evaluators import require_model
     from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
@@ -102,7 +90,6 @@ def score(
 
     if sum(map(bool, (session, langfuse, everything))) != 1:
         raise InputError("debrief score", "needs one of SESSION, --langfuse ID and --all")
-    check_models(no_model, model)
     if score_target and not store:
         raise InputError("--score-target", "says where scores are written", "Add --store.")
     settings = load_settings().with_given(
@@ -117,28 +104,11 @@ def score(
         if answers:
             return HandScorer(Path(answers), model or AGENT)
         given = settings.with_given(model=model)
-        no_model = no_model or (not model and settings.no_model)
-        return _asked(given, ask, no_model=no_model, yes=yes, dry_run=dry_run)
+        if not model:
+            require_model("debrief score", settings)
+        return _asked(given, ask, yes=yes, dry_run=dry_run)
 
     opened = Lake(existing_lake(lake) or settings.lake)
-    if against:
-        others = (
-            langfuse,
-            everything,
-            no_model,
-            second_opinion,
-            store,
-            answers,
-        )
-        if any(others) or Path(session).is_dir():
-            raise InputError("--against", "takes one session, --model, --lake and --json alone")
-        given = settings.with_given(model=model)
-        compared = _compared(session, against, given, opened, redact, yes=yes, dry_run=dry_run)
-        if as_json:
-            print_json(compared)
-        else:
-            print_comparison(console(), compared)
-        return
     if everything or (session and Path(session).is_dir()):
         if store or answers:
             raise InputError(
@@ -153,7 +123,9 @@ def score(
             return sessions_of_lake(opened)
 
         by = scorer(lambda by: deque((score_session(session, by) for session in whole()), 0))
-        _score_many(whole(), session, by, as_json)
+        rows = [score_session(one, by) for one in whole()]
+        console(stderr=True).print(_kept(_keep(rows, settings, opened), opened))
+        _print_many(rows, session, as_json)
         return
     one = find_session(session, settings, opened, redact, langfuse)
     if answers:
@@ -168,6 +140,8 @@ def score(
     row = score_session(one, chunk_scorer)
     if row.status == "failed":
         raise DebriefError(one.id, f"could not be scored: {row.failure}".rstrip("."))
+    if not answers:  # what an agent says of its own work is shown alone
+        console(stderr=True).print(_kept(_keep([row], settings, opened), opened))
     receipts = _store(row, chunk_scorer, settings, opened) if store else []
     labels = labels_of(opened, one.id)
     if as_json:
@@ -183,78 +157,23 @@ def _asked(
     settings: Settings,
     ask: Callable[[ChunkScorer], object],
     *,
-    no_model: bool,
     yes: bool,
     dry_run: bool,
 ) -> ChunkScorer:
-    """Return who scores: the offline evaluator, or a model once what it takes is agreed to."""
+    """Return the model that reviews, once what it takes is agreed to."""
     from debrief.cli.asking import agreed
-    from debrief.evaluators import make_evaluators
-
-    if no_model:
-        return make_evaluators(settings, no_model=True).chunk_scorer
 
     def count(by: Evaluators) -> None:
         with suppress(ModelError):
             ask(by.chunk_scorer)
 
-    opinion = settings.second_opinion
-    return agreed(settings, count, yes, dry_run=dry_run, second_opinion=opinion).chunk_scorer
+    return agreed(settings, count, yes, dry_run=dry_run).chunk_scorer
 
 
-def _compared(
-    session: str,
-    against: str,
-    settings: Settings,
-    lake: Lake,
-    redact: Callable[[Session], Session],
-    *,
-    yes: bool,
-    dry_run: bool,
-) -> SessionComparison:
-    """Ask a model which of two sessions did better, once what it takes is agreed to.
-
-    Raises:
-        InputError: there is no model, or no such session.
-        ModelError: there was no usable answer.
-    """
-    from debrief.cli.asking import agreed
-    from debrief.evaluators import comparer_of
-    from debrief.scoring.model import SessionScores
-    from debrief.scoring.pairwise import median_session, placed_of
-    from debrief.scoring.precedence import effective_rows
-    from debrief.sessions.model import SessionHead
-    from debrief.signals.extract import extract_signals
-
-    one, other = find_session(session, settings, lake, redact), against
-    if against == "median":
-        rows = effective_rows(lake.rows("session_scores", SessionScores))
-        heads = lake.rows("raw_sessions", SessionHead)
-        placed = placed_of(rows, {head.id: head.repository for head in heads})
-        other = median_session(one, extract_signals(one).kind, placed)
-    second = find_session(other, settings, lake, redact)
-    if settings.no_model and not settings.model:
-        raise InputError("--against", "needs a model", "Name one: --model NAME.")
-
-    def count(by: Evaluators) -> None:
-        with suppress(ModelError):
-            comparer_of(by, settings)(one, second)
-
-    by = agreed(settings, count, yes, dry_run=dry_run)
-    return comparer_of(by, settings)(one, second)
-
-
-def _score_many(
-    sessions: Iterable[Session],
-    folder: str,
-    scorer: ChunkScorer,
-    as_json: bool,
-) -> None:
+def _print_many(rows: Sequence[SessionScores], folder: str, as_json: bool) -> None:
     from debrief.cli.results import print_many
     from debrief.scoring.chunking import TARGET
-    from debrief.scoring.scorer import score_session
 
-    rows = [score_session(session, scorer) for session in sessions]
     if not rows:
         hint = "Name another." if folder else "debrief run fills it."
         raise InputError(folder or "the lake", "holds no session", hint)
@@ -263,6 +182,45 @@ def _score_many(
     else:
         print_many(console(), rows, TARGET)
     raise typer.Exit(int(any(row.status == "failed" for row in rows)))
+
+
+def _keep(rows: Sequence[SessionScores], settings: Settings, lake: Lake) -> int:
+    """Keep reviews of sessions that the lake has as they are; return how many these are.
+
+    Each takes the place of an earlier one by the same model. The next run takes them over.
+    """
+    from debrief.files import only_writer
+    from debrief.keys import week_of
+    from debrief.scoring.model import SessionScores
+    from debrief.sessions.model import SessionHead
+    from debrief.sessions.store import SESSIONS_TABLE
+
+    by_week: dict[str, list[SessionScores]] = {}
+    for row in rows:
+        if row.status == "ok":
+            by_week.setdefault(week_of(row.started), []).append(row)
+    kept = 0
+    for week, fresh in by_week.items():
+        with only_writer(settings.home, lake.url):
+            heads = lake.read(SESSIONS_TABLE, week, SessionHead)
+            known = {(head.id, head.digest) for head in heads}
+            own = [row for row in fresh if (row.session_id, row.session_digest) in known]
+            replaced = {(row.session_id, row.scoring_fingerprint) for row in own}
+            others = [
+                row
+                for row in lake.read("session_scores", week, SessionScores)
+                if (row.session_id, row.scoring_fingerprint) not in replaced
+            ]
+            if own:
+                lake.write("session_scores", week, [*own, *others], SessionScores)
+        kept += len(own)
+    return kept
+
+
+def _kept(count: int, lake: Lake) -> str:
+    if count:
+        return f"Kept {counted(count, 'review')} in {lake.url}."
+    return "Nothing was kept: the lake has no such session as it is now. debrief run reads it."
 
 
 def _store(

@@ -14,7 +14,6 @@ from debrief.errors import InputError
 if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.sessions.model import Session
-    from debrief.settings import Settings
     from debrief.view.assessment import Assessment
 
 
@@ -27,16 +26,11 @@ def show(
         Path | None,
         typer.Option(metavar="FILE", help="Write one HTML file instead, which loads nothing."),
     ] = None,
-    no_model: Annotated[
-        bool,
-        typer.Option("--no-model", help="Score it now, with no model, if the lake has no scores."),
-    ] = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Show a session turn by turn, with its verdict, its scores and where each reason is seen.
+    """Show a session turn by turn, with its signals, its verdict and where each reason is seen.
 
     Calls are shown with the beginning and the end of what they printed; **--turn** shows all of it.
-    Nothing is kept, whatever **--no-model** scores.
     """
     from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
@@ -49,7 +43,7 @@ def show(
     redact = made_whole(redactor_of(settings))
     place = Lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
-    transcript = ShownTranscript(found, _assessed(found, place, settings, no_model=no_model))
+    transcript = ShownTranscript(found, _assessed(found, place))
     figure = figure_of(transcript, settings.prices)
     if html is not None:
         try:
@@ -65,19 +59,17 @@ def show(
     print_session(console(), transcript, figure, turn)
 
 
-def _assessed(session: Session, lake: Lake, settings: Settings, *, no_model: bool) -> Assessment:
-    """Return what the lake says of a session; scores of now where it has none and some are due."""
+def _assessed(session: Session, lake: Lake) -> Assessment:
+    """Return what the lake says of a session; of one that it has not, its signals alone."""
     from msgspec.structs import replace
 
-    from debrief.evaluators import make_evaluators
     from debrief.keys import week_of
     from debrief.outcomes.store import labels_of
-    from debrief.scoring.scorer import score_session
+    from debrief.signals.extract import session_signals
     from debrief.view.assessment import labels_shown, read_assessment
 
     labels = labels_shown(labels_of(lake, session.id))
     assessment = read_assessment(lake, week_of(session.started), session.id, labels)
-    if assessment.scores or not no_model:
+    if assessment.signals is not None:
         return assessment
-    scorer = make_evaluators(settings, no_model=True).chunk_scorer
-    return replace(assessment, scores=(score_session(session, scorer),))
+    return replace(assessment, signals=session_signals(session))

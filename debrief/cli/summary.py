@@ -22,11 +22,8 @@ from debrief.models.fencing import make_visible
 from debrief.models.usage import BUDGET
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
-from debrief.summary import (
-    Content,
-    RankedSession,
-    ranked_sessions,
-)
+from debrief.scoring.verdict import NOT_REVIEWED
+from debrief.summary import Content, SessionEvents, sessions_to_look_at, titles_of
 from debrief.troubles.model import TROUBLES, Trouble
 from debrief.weekly import NOTHING_DONE, Done
 
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from debrief.training.model import TrainingSetRow
 
 _EACH = 3
-"""Of the worst and of the best sessions."""
+"""Sessions to look at, and frictions, that are named."""
 _TITLE = 40
 _NEGLIGIBLE = 0.147
 """Of Cliff's delta; what may be as small as that holds weakly."""
@@ -51,9 +48,8 @@ def print_summary(
     where: str = "",
     done: Done = NOTHING_DONE,
 ) -> None:
-    """Print a run in a dozen lines: what was spent and what was not scored, how many sessions have
-    a verdict, which to look at first and which are best and why, what holds on unseen sessions,
-    what was left out, and how to look at it.
+    """Print a run in a dozen lines: what was spent, who reviewed how many sessions, which sessions
+    to look at and why, what holds on unseen sessions, what was left out, and how to look at it.
 
     Args:
         lake: what the run wrote.
@@ -66,17 +62,16 @@ def print_summary(
 
     if done.calls:
         console.print(_spent_line(done))
-    if content.not_scored:
-        console.print(_not_scored_line(content), style="red")
+    if content.failed_reviews:
+        console.print(_failed_line(content), style="red")
     console.print(_headline(content))
     console.print(content.verdicts.sentences())
-    ranked = ranked_sessions(lake, content.weeks, _EACH)
-    for side, sessions in zip(("look at first", "best"), ranked, strict=True):
-        for session in sessions:
-            console.print(_session_line(side, session, console.width))
+    for line in _lines_to_look_at(lake, content, console.width):
+        console.print(line)
     for trouble in nsmallest(_EACH, lake.read(TROUBLES, ALL, Trouble), key=_by_cost):
         console.print(_trouble_line(trouble, console.width))
-    console.print(_holding(lake))
+    if holding := _holding(lake):
+        console.print(holding)
     if sets := stored_sets(lake).sets:
         for line in _training_lines(lake, sets):
             console.print(line)
@@ -108,13 +103,22 @@ def _spent_line(done: Done) -> str:
     return f"Spent: {shown_usd(done.cost_usd)} ({what})"
 
 
-def _not_scored_line(content: Content) -> Text:
-    """Say how many sessions a run left without scores, and the reason most of them have."""
-    reasons = content.not_scored
-    first, count = Counter(reasons.values()).most_common(1)[0]
-    why = first if count == len(reasons) else f"{count} of them: {first}"
-    of = counted(len(content.heads), "session")
-    return Text(make_visible(f"Not scored: {len(reasons):,} of {of}: {why}"))
+def _failed_line(content: Content) -> Text:
+    """Say how many sessions a run could not have reviewed, why, and whose verdict stands there."""
+    failed, verdicts = content.failed_reviews, content.verdict_of
+    missing = Counter(why for id_, why in failed.items() if id_ not in verdicts)
+    said = []
+    if missing:
+        (first, count), *_ = missing.most_common(1)
+        rest = missing.total() - count
+        more = f" (and {rest} more)" if rest else ""
+        said.append(f"{missing.total():,} {NOT_REVIEWED}: {first.rstrip('.')}{more}.")
+    kept = Counter(verdicts[id_].source for id_ in failed if id_ in verdicts)
+    said += [
+        f"{number:,} could not be reviewed again; what {source} said before stands."
+        for source, number in kept.most_common()
+    ]
+    return Text(make_visible(" ".join(said)))
 
 
 def _headline(content: Content) -> str:
@@ -125,12 +129,24 @@ def _headline(content: Content) -> str:
     return f"{sessions} in {counted(len(weeks), 'week')}{span}: {tools}"
 
 
-def _session_line(side: str, session: RankedSession, width: int) -> Text:
-    title = make_visible(shorten(session.title or session.id, _TITLE))
-    said = "" if session.verdict is None else session.verdict.label
-    line = Text.assemble(f"  {side:13}  {said:17}  ", (title, "bold"), ": ")
-    # Cut by hand: the console breaks no line, so that commands can be copied.
-    return line.append(shorten(make_visible(session.reason), max(20, width - line.cell_len)))
+def _lines_to_look_at(lake: Lake, content: Content, width: int) -> Iterator[str | Text]:
+    """Yield how many sessions had something happen that a person would want to see, and the first
+    of them."""
+    found = sessions_to_look_at(lake, content.weeks)
+    if not found:
+        return
+    yield f"{counted(len(found), 'session')} to look at:"
+    for session in found[:_EACH]:
+        titles = titles_of(lake, session.week, [session.session_id])
+        yield _title_line(session, titles.get(session.session_id, ""))
+        # Cut by hand: the console breaks no line, so that commands can be copied.
+        yield Text(f"    {shorten(make_visible(session.reason), max(40, width - 4))}")
+
+
+def _title_line(session: SessionEvents, title: str) -> Text:
+    said = NOT_REVIEWED if session.verdict is None else session.verdict.label
+    name = make_visible(shorten(title or session.session_id, _TITLE))
+    return Text.assemble(f"  {session.session_id[:8]}  ", (name, "bold"), f"  ({said})")
 
 
 def _by_cost(trouble: Trouble) -> tuple[float, int]:
@@ -151,11 +167,14 @@ def _trouble_line(trouble: Trouble, width: int) -> Text:
 
 
 def _holding(lake: Lake) -> str:
-    """Say which rubrics there are, and what unseen sessions say of them."""
+    """Say which rubrics there are, and what unseen sessions say of them; nothing where no model
+    mined any."""
     every = list(lake.rows("rubrics", Rubric))
     rubrics = [rubric for rubric in every if rubric.finding == "tells"]
     if not rubrics:
         searches = list(lake.read(SEARCHES, ALL, RubricSearch))
+        if not every and not searches:
+            return ""
         needed = max((search.needed for search in searches), default=0)
         more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
         found = counted(len(every), "rubric") if every else "No rubrics"
@@ -210,23 +229,18 @@ def check_answers(
     Raises:
         ModelError: there is no answer by them to any question of a stage.
     """
-    for by in evaluators.each:
-        judged = [row for row in content.judged if row.eval_fingerprint == by.eval_fingerprint]
-        scoring = by.scoring_fingerprint
-        scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
-        for table, stage, rows in zip(
-            EVALUATED, ("judging", "scoring"), (judged, scored), strict=True
-        ):
-            asked = [
-                row
-                for row in rows
-                if row.status != "no_change" and not row.failure.startswith(BUDGET)
-            ]
-            failed = [row for row in asked if row.status == "failed"]
-            if table in tables and failed and not any(map(holds_answer, asked)):
-                ((reason, _),) = Counter(row.failure for row in failed).most_common(1)
-                said = f"every question failed ({len(failed)}); {reason}".rstrip(".")
-                raise ModelError(stage, said)
+    judging, scoring = evaluators.eval_fingerprint, evaluators.scoring_fingerprint
+    judged = [row for row in content.judged if row.eval_fingerprint == judging]
+    scored = [row for row in content.scored if row.scoring_fingerprint == scoring]
+    for table, stage, rows in zip(EVALUATED, ("judging", "scoring"), (judged, scored), strict=True):
+        asked = [
+            row for row in rows if row.status != "no_change" and not row.failure.startswith(BUDGET)
+        ]
+        failed = [row for row in asked if row.status == "failed"]
+        if table in tables and failed and not any(map(holds_answer, asked)):
+            ((reason, _),) = Counter(row.failure for row in failed).most_common(1)
+            said = f"every question failed ({len(failed)}); {reason}".rstrip(".")
+            raise ModelError(stage, said)
 
 
 def print_problems(content: Content, console: Console) -> None:

@@ -42,9 +42,6 @@ def train(
         str, typer.Option(help="Another model that plays the agent; that of --ask then judges.")
     ] = "",
     rewriter: Annotated[str, typer.Option(help="Another model that rewrites the prompts.")] = "",
-    no_model: Annotated[
-        bool, typer.Option("--no-model", help="Says that this cannot be had without a model.")
-    ] = False,
     trials: Annotated[int, typer.Option(min=4, help="How often prompts may be tried.")] = 60,
     samples: Annotated[
         int, typer.Option(min=1, help="Most samples of each side of the split.")
@@ -81,7 +78,7 @@ def train(
     from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 
     settings = load_settings()
-    if no_model or (not ask and settings.no_model):
+    if settings.no_model and not ask:
         raise ConfigurationError("debrief train", NEEDS_A_MODEL, "Name one with --ask.")
     home = repository_of(repo).root / HOME
     only = LessonFilter(task=task, tool=tool, model=model, fingerprint=fingerprint)

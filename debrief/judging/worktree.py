@@ -78,12 +78,6 @@ def plan_base(plan: str) -> str:
     return found[1] if found else ""
 
 
-def without_front_matter(plan: str) -> str:
-    """Return what of a plan was written for whoever carries it out."""
-    head, body = front_matter(plan)
-    return body.lstrip("\r\n") if head else plan
-
-
 def read_worktree(folder: Path, plan: str) -> PlanChanges:
     """Read what was changed in a worktree since its plan was made.
 

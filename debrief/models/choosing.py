@@ -177,6 +177,15 @@ def asked_name(model: str, settings: Settings) -> str:
     return f"{OPENROUTER}/{model}" if _where(model, settings) == OPENROUTER else model
 
 
+def can_be_asked(model: str, settings: Settings) -> bool:
+    """Return whether a model's key, its server or its program is there."""
+    try:
+        _access(asked_name(model, settings), settings, needed=True)
+    except ConfigurationError:
+        return False
+    return True
+
+
 def access_note(model: str, settings: Settings) -> str:
     """Return where a model is asked that two keys could be for, and how to choose; else ``""``."""
     own, where = key_name(model), _where(model, settings)
@@ -245,10 +254,9 @@ def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
 def _why_asked_there(model: str, settings: Settings) -> str:
     """Return why a provider is asked that the name which a person gave does not say; else empty."""
     given = model.removeprefix(f"{OPENROUTER}/")  # which a person may have left out
-    names = {settings.model, settings.second_model, settings.second_opinion}
     if "/" not in model and not is_listed(model):
         return "its name begins with no provider, so OpenAI is asked, and "
-    if given == model or given not in names:
+    if given == model or given != settings.model:
         return ""
     provider = given.partition("/")[0]
     close = get_close_matches(provider, {*providers(), OPENROUTER}, n=1)

@@ -87,7 +87,7 @@ class SessionVerdict(Struct, frozen=True, kw_only=True):
         return self.objection == "failed_check"
 
 
-_OUTCOMES: Final[Mapping[str, str]] = {
+OUTCOME_LABELS: Final[Mapping[str, str]] = {
     "execution": "checks rerun",
     "benchmark": "benchmark tests",
     "pull-request": "pull request",
@@ -104,7 +104,7 @@ def basis_text(verdict: SessionVerdict) -> str:
     if verdict.basis == "person":
         return f"{verdict.source} said so." if verdict.source else "A person said so."
     if verdict.basis == "outcome":
-        return f"Outcome: {_OUTCOMES.get(verdict.source, verdict.source)}."
+        return f"Outcome: {OUTCOME_LABELS.get(verdict.source, verdict.source)}."
     said = f"Reviewed by {verdict.source}."
     if verdict.objection == "failed_check" and verdict.stated is not None:
         return f"{said} It says {VERDICT_LABELS[verdict.stated]}; the last check failed."

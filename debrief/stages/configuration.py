@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from debrief.evaluators import Evaluators, make_evaluators
+from debrief.evaluators import Evaluators, configured_model, make_evaluators
 from debrief.langfuse.source import source_from_settings
 from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
 from debrief.redaction.redactor import Redactor, redactor_of
@@ -59,12 +59,10 @@ class SessionSources(Struct, frozen=True, kw_only=True):
 
 
 class EvaluatorChoice(Struct, frozen=True, kw_only=True):
-    """The choice between models and the offline evaluator; never a silent one."""
+    """The choice of the model that reviews, judges and mines, or of none."""
 
     no_model: bool = False
     model: str = ""
-    second_model: str = ""
-    second_opinion: str = ""
     repository: str = ""
     max_cost_usd: float | None = None
     max_calls: int | None = None
@@ -84,16 +82,15 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
         known = load_settings()
         settings = known.with_given(
             model=permitted_model("model", self.model, known),
-            second_model=permitted_model("second_model", self.second_model, known),
-            second_opinion=permitted_model("second_opinion", self.second_opinion, known),
             max_cost_usd=lower(self.max_cost_usd, known.max_cost_usd),
             max_calls=lower(self.max_calls, known.max_calls),
         )
-        no_model = self.no_model or (not self.model and settings.no_model)
+        repository = self.repository_folder()
+        has_one = bool(self.model or configured_model(settings, repository))
         return make_evaluators(
             settings,
-            no_model=no_model,
-            repository=self.repository_folder(),
+            no_model=self.no_model or not has_one,
+            repository=repository,
             run=run,
             account=account,
             dry_run=self.dry_run,

@@ -23,6 +23,8 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     """What a stage would ask."""
 
     stage: str
+    off: str = ""
+    """Why the stage is off; empty where it is on."""
     due: tuple[str, ...] = ()
     """The weeks that are not up to date; none of a stage without weeks."""
     current: int = 0
@@ -47,9 +49,12 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
     read = [week for week in run.weeks if run.lake.stamp("raw_sessions", week) is not None]
     asking = [stage for stage in WEEKLY if stage.calls_models and stage.table in (stages or _ALL)]
     for stage in sorted(asking, key=lambda stage: stage.table != SCORES):
+        if why := stage.why_off(run):
+            found.append(Rehearsal(stage=stage.table, off=why))
+            continue
         before, waiting = run.evaluators.spent, set[str]()
         due = [week for week in read if stage.is_due(run, week)]
-        for week in due if run.evaluators.models is not None else ():
+        for week in due:
             log.info("counting questions: %s %s", stage.table, week)
             stored = list(run.lake.read(stage.table, week, stage.row_type))
             if stage.table == SCORES:
@@ -67,7 +72,7 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
                 sessions=frozenset(waiting),
             )
         )
-    if RUBRICS in (stages or _ALL):
+    if RUBRICS in (stages or _ALL) and run.evaluators.models is not None:
         before = run.evaluators.spent
         rehearse_rubrics(run)
         found.append(Rehearsal(stage=RUBRICS, asked=run.evaluators.spent - before))

@@ -217,12 +217,6 @@ class Settings(BaseModel):
     """a server of one's own that speaks OpenAI's protocol. Default: the provider's"""
     fallback_models: Names = ()
     """tried in turn when a model fails, and recorded; commas between"""
-    second_model: str = ""
-    """one that judges and scores as well; `judge_agreement` shows where the two differ.
-    Default: none"""
-    second_opinion: str = ""
-    """a larger one that scores, instead of the first, sessions of which that one is unsure.
-    Default: none"""
     models: Names = ()
     """further models that a run may choose in Dagster's UI; commas between"""
     temperature: Annotated[FiniteFloat, Field(ge=0, le=2)] = 0.0

@@ -149,7 +149,7 @@ def as_typed(*arguments: str) -> Result:
 
 def evaluated(shop: Shop, trap: Trap) -> list[Result]:
     tests = ("--export", "--tests", "test -f up.py && git log --oneline")
-    return [shop.eval("--no-model"), shop.eval("--no-model", *tests)]
+    return [shop.eval(), shop.eval(*tests)]
 
 
 def coded(shop: Shop, trap: Trap) -> list[Result]:

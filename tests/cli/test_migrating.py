@@ -68,7 +68,7 @@ def test_a_worktree_with_changes_is_moved_and_then_judged(
     worktree = add_worktree(shop, "retries", "-b", "work/retries")
     before, status = files_below(worktree), git(worktree, "status", "--porcelain", "--ignored")
 
-    done = run("eval", "retries", "--no-model")
+    done = run("eval", "retries")
     assert done.exit_code == 1
     assert f"Run: debrief migrate --apply {shop}, which moves {worktree} over." in done.stderr
     assert "debrief code" not in done.stderr
@@ -96,7 +96,7 @@ def test_a_worktree_with_changes_is_moved_and_then_judged(
     report = json.loads(run("eval", "retries", "--yes", "--json").stdout)
     assert (report["worktree"], report["weighted_average"]) == (str(moved), 0.7)
     assert "Retry uploads three times." in server.calls[0].user
-    assert run("eval", "retries", "--no-model").exit_code == 0
+    assert run("eval", "retries").exit_code == 0
     assert "There is nothing to do." in run("migrate").stdout
 
 

@@ -1,4 +1,4 @@
-"""A run without a model names the program that could answer for one."""
+"""A run without a model says that nothing was reviewed, and how it could be."""
 
 from __future__ import annotations
 
@@ -6,13 +6,35 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from debrief.cli.app import app
-from debrief.cli.offer import offer_of
+from debrief.cli.offer import HOW_TO_ASK, offer_text
+from debrief.review_offer import ReviewOffer
 from tests.models import stand_ins
 from tests.models.stand_ins import StandIn
 from tests.sessions.scanned import session, written
+
+OFFER = ReviewOffer(
+    model="claude-code",
+    title="Claude Code",
+    sessions=tuple(f"s{number}" for number in range(20)),
+    tokens=183_412,
+    cost_usd=None,
+)
+
+
+def test_the_offer_is_a_question_with_what_it_takes() -> None:
+    assert offer_text(OFFER) == (
+        "Claude Code is logged in here. Have it review your newest 20 sessions? About 183,000 "
+        "tokens of your plan."
+    )
+    keyed = ReviewOffer(
+        model="openai/tiny", title="", sessions=("s1",), tokens=12_000, cost_usd=0.24
+    )
+    assert offer_text(keyed) == (
+        "Have openai/tiny review your newest session? About 12,000 tokens, about $0.24."
+    )
 
 
 @pytest.fixture
@@ -21,30 +43,47 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    for name in ("OPENROUTER_API_KEY", "DEBRIEF_MODEL", "DEBRIEF_NO_MODEL"):
+    monkeypatch.setenv("DEBRIEF_LANGFUSE", "off")
+    for name in ("OPENROUTER_API_KEY", "DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name, raising=False)
+    written(tmp_path / "sessions", session(1), session(2))
     return folder
 
 
-def test_the_offer_is_a_command_and_what_it_takes(here: Path) -> None:
-    assert offer_of(140) == ""
-    StandIn(here, "codex").says(stand_ins.codex())
-    assert offer_of(140) == (
-        "Codex is on this machine and answers without a key: debrief run --model codex "
-        "(140 sessions, about 1.7 M tokens of its plan)."
-    )
-    assert offer_of(0) == ""
-
-
-def test_a_run_without_model_and_key_ends_with_the_offer(here: Path, tmp_path: Path) -> None:
+def run(here: Path, *options: str) -> Result:
     import_module("pipelines.command")  # adds the command
+    top = here.parent
+    arguments = ["run", "--sessions", str(top / "sessions"), "--lake", str(top / "lake"), *options]
+    return CliRunner().invoke(app, arguments)
+
+
+def test_a_run_without_a_model_and_a_login_says_how_to_have_reviews(here: Path) -> None:
+    done = run(here)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "2 not reviewed." in said
+    assert "No model was asked, so nothing was reviewed in this run." in said
+    assert HOW_TO_ASK in said
+
+
+def test_off_a_terminal_the_command_is_named_and_nothing_is_asked(here: Path) -> None:
     program = StandIn(here, "claude")
     program.says(stand_ins.claude())
-    written(tmp_path / "sessions", session(1), session(2))
-    arguments = ["run", "--sessions", str(tmp_path / "sessions"), "--lake", str(tmp_path / "lake")]
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code
+    (here.parent / ".claude.json").write_text('{"oauthAccount": {}}')
+    done = run(here)
+    assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
-    assert "debrief run --model claude-code (2 sessions, about 24,000 tokens" in said
+    assert "Claude Code is logged in here. Have it review your newest 2 sessions?" in said
+    place = f"--lake {here.parent / 'lake'} --sessions {here.parent / 'sessions'}"
+    assert said.endswith(f"debrief run --model claude-code --newest 2 {place}")
     assert program.asked == []
+
+
+def test_who_wants_no_model_is_offered_none(here: Path) -> None:
+    StandIn(here, "claude").says(stand_ins.claude())
+    (here.parent / ".claude.json").write_text('{"oauthAccount": {}}')
+    done = run(here, "--no-model")
+    assert done.exit_code == 0, done.output
+    assert "Have it review" not in done.output

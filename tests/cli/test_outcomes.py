@@ -41,7 +41,7 @@ def test_a_csv_is_kept_shown_beside_the_scores_and_taken_back(tmp_path: Path, ru
     assert re.search(r"^ *csv +3 +3 +2 +1 +0 *$", told.stdout, re.MULTILINE)
     assert "3 sessions with a known success: 2 yes, 1 no" in told.stdout
     assert f"{path}:4: success is 'perhaps', which is neither yes nor no" in told.stderr
-    assert f"success: no (csv, {path}:3)" in run("score", "session-1", "--no-model").stdout
+    assert f"success: no (csv, {path}:3)" in run("show", "session-1").stdout
     as_json = json.loads(run("outcomes", "--json", "--forget", "labels.csv").stdout)
     assert as_json == {"labels": [], "success": {}, "problems": []}
 

@@ -35,20 +35,20 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
     printed = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
     for shown in (
         "The session holds words that look made for a judge",
-        "verdict  partly done\n    openai/reader read the session and says so (turn 1: “1 failed”).\n"
-        "    openai/reader: confidence high, quality 0.40, effort 0.70",
-        "verdict by offline  not done\n    The last check failed: pytest -q.\n    seen in turn 1",
+        "verdict  partial\n    Reviewed by openai/reader. It says complete, verified; the last check "
+        "failed (turn 1: “FAILED",
+        "    openai/reader: confidence high, quality 0.40",
+        "\nsignals\n    refused twice (turn 1: `The person said no`)\n    the last check failed (",
+        "    `pytest` failed: 1 of 1 failed (turn 1: `FAILED shop/test_cart.py",
+        "review by claude-code  failed\n    Reviewed by claude-code.\n",
         "request 1  partly done\n    turn 1: fix the sum of the cart\n    seen in turn 1: “1 failed”",
         "request 2  done, not seen\n    turn 2: review the work\n",
         "claim  contradicted\n    “All is well now”\n    seen in turn 1: “1 failed”",
-        "trouble: false claim\n    It says that all is well while a test fails.\n"
+        "friction: false claim\n    It says that all is well while a test fails.\n"
         "    rule: Run the tests again before you say that all is well.",
         "the person  corrects\n    “it adds up wrong”",
         "train on  turns 1, 2 to 3\ntask completion  partial 0.33  weight 0.30\n",
         "plan-compliance  not judged  weight 0.60\n    There is no plan to compare with.\n",
-        "security compliance  –  by offline  weight 0.05\n    Nothing to go by.",
-        "mean of the dimensions 0.30 of 1 dimension, scored by openai/reader",
-        "task completion  partial 0.33 ± 0.10  by offline  weight 0.30\n    The last check failed.\n    seen in turn 1",
         "Given to the model: output of a command that the person ran, notice of work in the background",
         "person’s words)\n  <bash-stdout>2 passed",
         "a fork of later",
@@ -57,11 +57,10 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "Thinking  The sign must be wrong.",
         "● Grep  total in /home/ada/shop\n    1 line\n",
         "● Edit  cart.py  +1 −1",
-        "    -total = a - b\n    +total = a + b\n    ↖ evidence for incident\n"
-        "    ↖ evidence for plan-compliance",
+        "    -total = a - b\n    +total = a + b\n    ↖ evidence for code, incident, plan-compliance",
         "● Edit  cart.py  refused",
         "● Bash  cd shop &&  exit 1",
-        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for task completion",
+        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for verdict, last check",
         "Interrupted",
         "    ✓ Find it\n    ▸ Fix it\n    ○ Test it",
         "    Subagent explorer: 1 message, 1 call",
@@ -96,17 +95,16 @@ def test_a_saved_file_holds_everything_and_loads_nothing(lake: Lake, tmp_path: P
         show(session.id, html=tmp_path / "no" / "folder.html")
 
 
-def test_a_transcript_that_no_lake_has_is_shown_and_scored_when_asked(
+def test_a_transcript_that_nobody_reviewed_is_shown_with_its_signals_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = transcript(tmp_path / "projects", IDENTITY)
-    show(str(path))
-    assert "Nobody has scored it" in capsys.readouterr().out
-    show(IDENTITY[:8], no_model=True)
-    printed = capsys.readouterr().out
-    assert re.search(r"^verdict  \w", printed, re.MULTILINE)
-    assert printed.index("verdict") < printed.index("task completion")
-    assert "scored by offline" in " ".join(printed.split())
+    for wanted in (str(path), IDENTITY[:8]):
+        show(wanted)
+        printed = capsys.readouterr().out
+        assert "\nverdict  not reviewed\nsignals\n    " in printed
+        assert "    ends with an answer" in printed
+        assert not [word for word in ("quality", "task completion") if word in printed]
 
 
 def test_nothing_that_a_terminal_or_a_browser_would_obey_gets_through(

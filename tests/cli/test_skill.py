@@ -63,7 +63,7 @@ def test_its_first_example_is_scoring_by_subagents_and_works(
     prompt.with_name(f"{prompt.stem}.answer.json").write_text(answer())
     second = run(place / script, *arguments, **environ)
     assert second.returncode == 0, second.stderr
-    assert "scored by some" in second.stdout
+    assert "Reviewed by some" in second.stdout
 
 
 def test_it_is_installed_once_and_brought_up_to_date(
@@ -111,10 +111,10 @@ def test_the_scripts_pass_on_what_they_are_given_to_the_command_that_installed_t
     skill_install(user=False, repo=repository)
     scripts = repository / ".claude/skills" / NAME / "scripts"
     echo = f"{sys.executable} -c 'import sys; print(sys.argv[1:]); sys.exit(3)'"
-    done = run(scripts / "score_session.py", "s1", "--no-model", DEBRIEF_COMMAND=echo)
-    assert (done.returncode, done.stdout) == (3, "['score', 's1', '--no-model']\n")
+    done = run(scripts / "score_session.py", "s1", "--yes", DEBRIEF_COMMAND=echo)
+    assert (done.returncode, done.stdout) == (3, "['score', 's1', '--yes']\n")
     done = run(scripts / "score_session.py", "--help", DEBRIEF_COMMAND="")
-    assert (done.returncode, "--no-model" in done.stdout) == (0, True)
+    assert (done.returncode, "--answers" in done.stdout) == (0, True)
     (scripts / "command.json").unlink()
     done = run(scripts / "score_session.py", "s1", PATH="", DEBRIEF_COMMAND="")
     assert (done.returncode, "set DEBRIEF_COMMAND" in done.stderr) == (127, True)

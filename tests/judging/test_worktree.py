@@ -18,7 +18,6 @@ from debrief.judging.worktree import (
     plan_base,
     read_worktree,
     session_from_worktree,
-    without_front_matter,
 )
 from debrief.redaction.redactor import Redactor
 from debrief.scoring.offline_evaluator import OfflineEvaluator
@@ -258,7 +257,5 @@ def test_the_offline_evaluator_judges_a_worktree(worktree: Path) -> None:
 
 
 def test_front_matter_is_for_tools() -> None:
-    assert without_front_matter(plan_text("abc1234")).startswith("# Retry uploads")
-    assert without_front_matter("# No front matter") == "# No front matter"
     assert plan_base(plan_text("abc1234")) == "abc1234"
     assert plan_base("git_sha: abc1234\n") == ""

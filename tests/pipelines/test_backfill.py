@@ -16,8 +16,6 @@ import pytest
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.samples import folder
-from debrief.scoring.model import SessionScores
-from debrief.sessions.model import SessionHead
 from debrief.snapshots.model import SessionMetadataRow
 from tests.models.openai_server import OpenAIServer
 from tests.pipelines.conftest import Home, Said
@@ -37,6 +35,18 @@ def offline(home: Path, *arguments: str) -> Said:
     return backfill(home, "--no-model", "--sessions", str(folder()), *arguments)
 
 
+def reviewed(home: Path, *arguments: str, **environment: str) -> Said:
+    """Carry out a backfill with a model that answers whatever it is asked."""
+    with OpenAIServer(answer) as server:
+        return backfill(
+            home,
+            *("--model", MODEL, "--yes", "--sessions", str(folder()), *arguments),
+            DEBRIEF_MODEL_BASE_URL=server.url,
+            OPENAI_API_KEY="sk-loopback",
+            **environment,
+        )
+
+
 @pytest.fixture(scope="module")
 def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine on which three weeks of samples were read and placed, and nothing was judged."""
@@ -52,8 +62,17 @@ def scored(read: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     """The scores of these weeks, made without disturbance."""
     home = tmp_path_factory.mktemp("undisturbed") / "machine"
     shutil.copytree(read, home)
-    offline(home, "--stage", "session_scores")
+    reviewed(home, "--stage", "session_scores")
     return files(home, "session_scores")
+
+
+@pytest.fixture(scope="module")
+def signalled(read: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The signals of these weeks, made without disturbance."""
+    home = tmp_path_factory.mktemp("undisturbed") / "machine"
+    shutil.copytree(read, home)
+    offline(home, "--stage", "session_signals")
+    return files(home, "session_signals")
 
 
 @pytest.fixture
@@ -73,28 +92,38 @@ def files(home: Path, table: str) -> dict[str, bytes]:
 def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(
     home: Path, scored: dict[str, bytes]
 ) -> None:
-    dry = offline(home, "--stage", "session_scores", "--dry-run", "--downstream")
+    dry = reviewed(home, "--stage", "session_scores", "--dry-run", "--downstream")
     assert (dry.code, "3 weeks to make" in dry.all) == (0, True), dry.all
     assert lake_of(home).partitions("session_scores") == []
-    first = offline(home, "--stage", "session_scores", "--weeks", "2026-10-12..2026-10-19")
+    first = reviewed(home, "--stage", "session_scores", "--weeks", "2026-10-12..2026-10-19")
     assert first.code == 0, first.all
     assert "session_scores: 2026-10-12 … 2026-10-19: 2 weeks to make" in first.all
-    assert "Done: 15 rows new or changed." in first.all
-    rest = offline(home, "--stage", "session_scores")
+    assert "Done: 15 rows new or changed, " in first.all
+    rest = reviewed(home, "--stage", "session_scores")
     assert "session_scores: 2026-10-05 … 2026-10-19: 1 week to make, 2 up to date" in rest.all
     assert files(home, "session_scores") == scored
-    again = offline(home, "--stage", "session_scores", "--force", "--week", "2026-10-12")
+    again = reviewed(home, "--stage", "session_scores", "--force", "--week", "2026-10-12")
     assert "1 week to make" in again.all
     assert "session_scores 2026-10-12 (1 of 1)" in again.err
     assert files(home, "session_scores") == scored
 
 
+def test_without_a_model_stages_that_ask_one_are_off(home: Path) -> None:
+    said = offline(home, "--stage", "session_scores")
+    assert said.code == 0, said.all
+    assert "session_scores: off: no model is configured" in said.out
+    assert "Done: 0 rows new or changed." in said.out
+    assert lake_of(home).partitions("session_scores") == []
+
+
 def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) -> None:
     judges = home / "judges"
     shutil.copytree(Path(__file__).parents[2] / "judges", judges)
+    # Judges that are asked in the question of the review are a part of it.
+    alone = {"DEBRIEF_JUDGES": str(judges), "DEBRIEF_CACHE": "off"}
 
     def run(stage: str) -> str:
-        said = backfill(home, "--no-model", "--stage", stage, DEBRIEF_JUDGES=str(judges))
+        said = reviewed(home, "--stage", stage, **alone)
         assert said.code == 0, said.all
         return said.all
 
@@ -106,23 +135,9 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
     assert "3 up to date" in run("session_scores")
 
 
-def test_a_label_makes_the_week_of_its_session_stale_and_no_other(home: Path) -> None:
-    offline(home, "--stage", "session_scores")
-    (head, *_) = lake_of(home).read("raw_sessions", WEEKS[1], SessionHead)
-    file = home / "labels.csv"
-    file.write_text(f"session_id,success\n{head.id},no\n")
-    labelled = backfill(home, "--no-model", "--stage", "labels", DEBRIEF_LABELS=str(file))
-    assert labelled.code == 0, labelled.all
-    again = offline(home, "--stage", "session_scores")
-    assert "1 week to make, 2 up to date" in again.all
-    rows = lake_of(home).rows("session_scores", SessionScores)
-    by_outcome = [row.session_id for row in rows if row.verdict and row.verdict.basis == "outcome"]
-    assert by_outcome == [head.id]
-
-
 def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:
     lake = lake_of(home)
-    said = offline(home, "--stage", "judge_evaluations", "--where", "tool=droid")
+    said = reviewed(home, "--stage", "judge_evaluations", "--where", "tool=droid")
     assert said.code == 0, said.all
     tools = {
         row.session_id: row.tool
@@ -131,11 +146,11 @@ def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Pat
     }
     droids = {name for name, tool in tools.items() if tool == "droid"}
     assert judged_of(lake) == droids
-    whole = offline(home, "--stage", "judge_evaluations")
+    whole = reviewed(home, "--stage", "judge_evaluations")
     assert "3 weeks to make" in whole.all
     assert judged_of(lake) == set(tools)
     after = files(home, "judge_evaluations")
-    offline(home, "--stage", "judge_evaluations", "--where", "task=late-*", "--force")
+    reviewed(home, "--stage", "judge_evaluations", "--where", "task=late-*", "--force")
     assert files(home, "judge_evaluations") == after
 
 
@@ -203,7 +218,7 @@ def test_a_lake_without_a_session_says_what_comes_first(tmp_path: Path) -> None:
 
 
 def command(home: Path) -> list[str]:
-    words = ["backfill", "--stage", "session_scores", "--no-model", "--lake"]
+    words = ["backfill", "--stage", "session_signals", "--no-model", "--lake"]
     return [sys.executable, "-m", "pipelines.command", *words, str(home / "lake")]
 
 
@@ -220,36 +235,36 @@ def started(home: Path) -> subprocess.Popen[str]:
 
 
 def test_a_backfill_that_was_killed_goes_on_where_it_was(
-    read: Path, tmp_path: Path, scored: dict[str, bytes]
+    read: Path, tmp_path: Path, signalled: dict[str, bytes]
 ) -> None:
     for attempt in range(10):
         home = tmp_path / f"home{attempt}"
         shutil.copytree(read, home)
         running = started(home)
-        while not lake_of(home).partitions("session_scores") and running.poll() is None:
+        while not lake_of(home).partitions("session_signals") and running.poll() is None:
             time.sleep(0.005)
         running.kill()
         said_by_it = running.communicate(timeout=LONG)
-        done = files(home, "session_scores")
+        done = files(home, "session_signals")
         if len(done) < len(WEEKS):
             break
     assert running.returncode == -signal.SIGKILL, said_by_it
-    assert done.items() <= scored.items()
-    said = offline(home, "--stage", "session_scores")
+    assert done.items() <= signalled.items()
+    said = offline(home, "--stage", "session_signals")
     assert said.code == 0, said.all
-    assert f"{len(done)} up to date" in said.all
-    assert files(home, "session_scores") == scored
+    assert len(done) < len(WEEKS)
+    assert files(home, "session_signals") == signalled
 
 
 def test_two_people_who_start_the_same_leave_whole_tables(
-    home: Path, scored: dict[str, bytes]
+    home: Path, signalled: dict[str, bytes]
 ) -> None:
     shutil.rmtree(home / "lake" / ".dagster")  # so that both begin by making Dagster's tables
     both = [started(home), started(home)]
     for running in both:
         _, err = running.communicate(timeout=600)
         assert running.returncode == 0, err
-    assert files(home, "session_scores") == scored
+    assert files(home, "session_signals") == signalled
 
 
 def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path) -> None:

@@ -16,19 +16,17 @@ from hypothesis import strategies as st
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.rubrics.model import RubricEvaluation
-from debrief.scoring.dimensions import DIMENSIONS
 from debrief.scoring.model import SessionScores
 from debrief.state import State
 from debrief.training.manifest import stored_sets
-from debrief.training.model import INDEX
 from tests.models.odd_answers import VALUES, spoiled
 from tests.models.openai_server import Call, OpenAIServer, Reply, judged
 from tests.pipelines.conftest import Home, Said
 from tests.pipelines.test_run import WEEK, record, write
 
 MODEL = "openai/gpt-4o-mini"
-SCORING = "You read how a coding agent served"
-"""How the question for a session's reading begins."""
+SCORING = "how a coding agent served the person it worked for"
+"""Words of the question for a review."""
 
 
 def conversation(session: str) -> list[str]:
@@ -46,21 +44,16 @@ def conversation(session: str) -> list[str]:
 
 
 def verdicts(score: float = 0.8, anchor: int = -1, judged: dict[str, float] | None = None) -> str:
-    said = {
-        dimension.name: {
-            "score": dimension.anchors[anchor].label if dimension.kind == "categorical" else score,
-            "rationale": "In turn 1 the amounts were rounded as asked.",
-        }
-        for dimension in DIMENSIONS
-    }
     good = anchor == -1
     state, verdict = ("done_seen", "complete_verified") if good else ("not", "failed")
     return json.dumps(
         {
-            "requests": [{"turn": 1, "asked": "round to cents", "state": state, "proof": None}],
+            "requests": [
+                {"turn": 1, "asked": "round amounts as asked", "state": state, "proof": None}
+            ],
+            "claims": [],
             "verdict": verdict,
             "quality": score,
-            "dimensions": said,
             "judges": {
                 name: {"feedback": "It reuses `retry` from utils.", "score": value}
                 for name, value in (judged or {}).items()
@@ -133,7 +126,8 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
     folder = home.path / "transcripts"
     folder.mkdir()
     for name in ("one", "two"):
-        write(folder, f"{name}.jsonl", conversation(name))
+        lines = [line.replace("cents", f"{name} cents") for line in conversation(name)]
+        write(folder, f"{name}.jsonl", lines)
     stubborn = [line.replace("cents", "whole euros") for line in conversation("stubborn")]
     write(folder, "stubborn.jsonl", stubborn)
     lake = Lake(str(home.path / "lake"))
@@ -158,7 +152,7 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         spent, missing = first.out.splitlines()[1:3]
         known = r"Spent: \d+ calls, [\d,]+ tokens, at a price that is not known"
         assert re.fullmatch(known, spent)
-        assert missing.startswith("Not scored: 1 of 3 sessions: openai/gpt-4o-mini: HTTP 400")
+        assert missing.startswith("1 not reviewed: openai/gpt-4o-mini: HTTP 400")
         failed = [row for row in judgements() if row.status == "failed"]
         assert {row.session_id for row in failed} == {"stubborn"}
         assert all(row.failure and row.score is None for row in failed)
@@ -181,14 +175,12 @@ def test_a_failed_session_never_costs_the_week_and_nothing_is_asked_twice(home: 
         assert {row.input_tokens for row in judgements()} == {0}
         assert all(row.input_tokens > 0 for row in scored)
         asked = len(server.calls)
-        by_model = {row.fingerprint for row in stored_sets(lake).sets}
-        offline = run_with(home, folder, server, "--no-model")
-        assert offline.code == 0, offline.err
+        before = judgements(), stored_sets(lake).sets
+        without = run_with(home, folder, server, "--no-model")
+        assert without.code == 0, without.err
+        assert f"3 reviewed by {MODEL}: " in without.out, "what was made before stays"
         assert len(server.calls) == asked
-    assert {row.model for row in judgements()} == {MODEL, "offline"}
-    (current,) = {row.fingerprint for row in stored_sets(lake).sets}
-    assert current not in by_model
-    assert {key.rpartition("/")[2] for key in lake.partitions(INDEX)} == {current}
+    assert (judgements(), stored_sets(lake).sets) == before
     rubric_rows = list(lake.read("rubric_evaluations", WEEK, RubricEvaluation))
     assert all(row.status != "failed" for row in rubric_rows)
 
@@ -220,8 +212,8 @@ def test_half_of_an_emoji_in_the_answers_about_one_session_costs_nothing(home: H
     lake = Lake(str(home.path / "lake"))
     rows = {row.session_id: row for row in lake.read("session_scores", WEEK, SessionScores)}
     assert {row.status for row in rows.values()} == {"ok"}
-    why = {name: row.verdicts[0].rationale for name, row in rows.items()}
-    assert why["pence"] == why["cents"].replace("as asked", "as asked \ufffd")
+    asked = {name: row.review.requests[0].asked for name, row in rows.items() if row.review}
+    assert asked["pence"] == asked["cents"].replace("as asked", "as asked \ufffd")
     judged_rows = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
     assert {row.status for row in judged_rows} == {"ok"}
     assert any("\ufffd" in row.feedback for row in judged_rows if row.session_id == "pence")
@@ -267,7 +259,8 @@ def test_a_model_that_nobody_knows_is_asked_a_few_times_and_replaces_nothing(hom
     folder = home.path / "transcripts"
     folder.mkdir()
     for name in ("one", "two", "three", "four"):
-        write(folder, f"{name}.jsonl", conversation(name))
+        lines = [line.replace("cents", f"{name} cents") for line in conversation(name)]
+        write(folder, f"{name}.jsonl", lines)
     unknown = [line.replace("Round amounts to cents in", "Follow") for line in conversation("p")]
     write(
         folder,
@@ -316,41 +309,8 @@ def test_sessions_whose_answers_never_fit_take_twice_the_announced_calls(home: H
     assert done.code == 1
     assert "every question failed" in done.err
     rows = Lake(str(home.path / "lake")).read("session_scores", WEEK, SessionScores)
-    why = "in 2 calls: it holds no object with a verdict"
+    why = "in 2 calls: it holds no object with requests, a verdict and a quality"
     assert [why in row.failure for row in rows] == [True] * 4
-
-
-def test_two_models_stay_apart_and_the_page_shows_where_they_differ(
-    home: Home,
-) -> None:
-    folder = home.path / "transcripts"
-    folder.mkdir()
-    for name in ("one", "two"):
-        write(folder, f"{name}.jsonl", conversation(name))
-    lake = Lake(str(home.path / "lake"))
-
-    def reply(call: Call) -> Reply:
-        if SCORING not in call.system:
-            return answer(call)
-        score = 0.5 + 0.3 * (call.body["model"] == "gpt-4o") + 0.1 * (call.number % 2)
-        return Reply(verdicts(judged=dict.fromkeys(riding(call), score)))
-
-    with OpenAIServer(reply) as server:
-        more = ("--model", MODEL, "--second-model", "openai/gpt-4o")
-        done = run_with(home, folder, server, *more)
-        assert done.code == 0, done.err
-        asked = len(server.calls)
-        assert run_with(home, folder, server, *more).code == 0
-        assert len(server.calls) == asked
-    judgements = list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
-    scored = list(lake.read("session_scores", WEEK, SessionScores))
-    assert {row.model for row in judgements} == {row.model for row in scored}
-    assert {row.model for row in scored} == {MODEL, "openai/gpt-4o"}
-    assert (len(judgements), len(scored)) == (8, 4)
-    assert len({row.eval_fingerprint for row in judgements}) == 2
-    page = (lake.read_bytes("reports/judge_agreement.md") or b"").decode()
-    assert "## Where two models differ" in page
-    assert f"| judge code-reuse | openai/gpt-4o, {MODEL} | 2 |" in page
 
 
 def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Home) -> None:
@@ -375,57 +335,6 @@ def test_every_kept_answer_is_known_by_its_sessions_and_goes_with_them(home: Hom
         assert run_with(home, folder, server).code == 0
         assert not [call for call in server.calls[asked:] if "two cents" in call.user]
     state.close()
-
-
-def test_a_second_opinion_is_one_row_a_session_and_its_estimate_names_its_assumption(
-    home: Home,
-) -> None:
-    folder = home.path / "transcripts"
-    folder.mkdir()
-    for name in ("sure", "unsure"):
-        write(folder, f"{name}.jsonl", conversation(name))
-    lake = Lake(str(home.path / "lake"))
-
-    def reply(call: Call) -> Reply:
-        if SCORING not in call.system:
-            return answer(call)
-        said = json.loads(verdicts(judged=dict.fromkeys(riding(call), 0.8)))
-        is_sure = call.body["model"] == "gpt-4o" or "Session: sure" in call.user
-        return Reply(json.dumps({**said, "confidence": "high" if is_sure else "low"}))
-
-    with OpenAIServer(reply) as server:
-        assert run_with(home, folder, server, "--model", MODEL).code == 0
-        alone = list(lake.read("session_scores", WEEK, SessionScores))
-        both = ("--model", MODEL, "--second-opinion", "openai/gpt-4o")
-        done = run_with(home, folder, server, *both)
-        assert done.code == 0, done.err
-        large = [call for call in server.calls if call.body["model"] == "gpt-4o"]
-        assert "would be asked 2 questions" in done.err
-        assert "max_calls is reached: 4 of 4. The next run goes on" in done.out, "for rubrics"
-        rest = run_with(home, folder, server, *both)
-        assert "would be asked 9 questions" in rest.err
-        assert "Failed" not in rest.out
-        asked = len(server.calls)
-        assert run_with(home, folder, server, *both).code == 0
-        assert len(server.calls) == asked
-        dry = home.debrief(
-            *("backfill", "--stage", "session_scores", "--dry-run", "--force", *both),
-            *("--lake", lake.url, "--sessions", str(folder)),
-            OPENAI_API_KEY="sk-loopback",
-            DEBRIEF_MODEL_BASE_URL=server.url,
-        )
-    assert len(large) == 1, "nobody but the scorer asks the larger model"
-    rows = {row.session_id: row for row in lake.read("session_scores", WEEK, SessionScores)}
-    assert len(alone) == len(rows) == 2
-    assert {id_: row.model for id_, row in rows.items()} == {
-        "sure": MODEL,
-        "unsure": "openai/gpt-4o",
-    }
-    first = rows["unsure"].first_opinion
-    assert first is not None
-    assert (first.model, first.reason) == (MODEL, "low_confidence")
-    assert {row.model for row in lake.read("judge_evaluations", WEEK, JudgeEvaluation)} == {MODEL}
-    assert "a second opinion is counted for one in 4 sessions" in dry.out
 
 
 def test_a_repositorys_own_template_is_asked_with_and_another_one_asks_again(

@@ -29,6 +29,30 @@ def test_what_was_chosen_holds_within_the_block_alone(
     assert load_settings().model == "openai/gpt-5"
 
 
+def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "DEBRIEF_MODEL_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+    def evaluator(**options: str | bool) -> tuple[bool, str]:
+        chosen = RunOptions(**options)  # type: ignore[arg-type]
+        with chosen.applied() as settings:
+            found = chosen.resources(settings)["evaluator"]
+            return found["no_model"], found["model"]
+
+    monkeypatch.setenv("OPENROUTER_API_KEY", "")
+    assert evaluator() == (True, "")
+    assert evaluator(model="claude-code") == (False, "claude-code")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or")
+    assert evaluator() == (False, ""), "the model that the judges' files name"
+    assert evaluator(no_model=True) == (True, "")
+    monkeypatch.setenv("DEBRIEF_NO_MODEL", "1")
+    assert evaluator() == (True, "")
+    assert evaluator(model="claude-code") == (False, "claude-code")
+
+
 def test_runs_that_belong_together_share_the_limits_of_the_command() -> None:
     parts = [Done(stage="a", calls=3, cost_usd=0.5), Done(stage="b", calls=4, cost_usd=None)]
     limited = {"model": "m", "max_calls": 8, "max_cost_usd": 2.0}

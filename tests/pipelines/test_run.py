@@ -10,9 +10,13 @@ from msgspec import Struct
 
 from debrief.lake import Lake
 from debrief.sessions.model import Session, UnreadTranscript
+from debrief.signals.schema import TABLE as SIGNALS
+from debrief.signals.schema import SessionSignals
 from debrief.summary import content_of
+from tests.cli.reviewer import MODEL, review
 from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer
+from tests.models.openai_server import OpenAIServer, Reply
 from tests.pipelines.conftest import Home, Said, only_line
 
 WEEK = "2026-11-02"
@@ -121,7 +125,7 @@ def test_a_run_writes_scores_on_the_first_trace_where_that_is_asked_for(home: Ho
     folder = home.path / "transcripts"
     folder.mkdir()
     write(folder, "good.jsonl", conversation("good"))
-    with LangfuseServer() as server:
+    with LangfuseServer() as server, OpenAIServer(lambda call: Reply(review(call))) as model:
         for trace in ("t1", "t2"):
             Recorder(server, "good").trace(trace, "Round amounts to cents", "Done.")
         keys = {
@@ -129,9 +133,11 @@ def test_a_run_writes_scores_on_the_first_trace_where_that_is_asked_for(home: Ho
             "LANGFUSE_HOST": server.host,
             "LANGFUSE_PUBLIC_KEY": server.public_key,
             "LANGFUSE_SECRET_KEY": server.secret_key,
+            "DEBRIEF_MODEL_BASE_URL": model.url,
+            "OPENAI_API_KEY": "sk-loopback",
         }
         lake = ("--lake", str(home.path / "lake"))
-        chosen = ("run", "--sessions", str(folder), "--no-model", *lake)
+        chosen = ("run", "--sessions", str(folder), "--model", MODEL, "--yes", *lake)
         said = home.typed(*chosen, "--score-target", "trace", **keys)
         assert said.code == 0, said.all
         kept = list(server.scores.values())
@@ -143,7 +149,9 @@ def test_every_session_around_the_bad_ones_is_intact(run: Run) -> None:
     assert run.said.code == 0, run.said.err
     assert set(run.sessions()) == {"good", "cut", "doubled", "latin", "unknown-type", "big"}
     assert all(session.prompt_count == 1 for session in run.sessions().values())
-    assert len(content_of(run.lake, [WEEK]).scored) == 6
+    seen = run.lake.read(SIGNALS, WEEK, SessionSignals)
+    assert {row.session_id for row in seen} == set(run.sessions())
+    assert content_of(run.lake, [WEEK]).verdicts.not_reviewed == 6
 
 
 @pytest.mark.parametrize(
@@ -195,8 +203,8 @@ def test_what_could_not_be_read_is_read_once_it_is_mended(home: Home) -> None:
     assert again.said.code == 0, again.said.err
     assert set(again.sessions()) == {"good", "broken"}
     assert set(again.unread()) == {"empty.jsonl"}
-    judged = [line for line in again.log().splitlines() if f"judge_evaluations {WEEK}" in line]
-    assert "4 judgements, 2 new" in judged[-1]
+    seen = again.lake.read(SIGNALS, WEEK, SessionSignals)
+    assert {row.session_id for row in seen} == {"good", "broken"}
 
 
 @pytest.mark.parametrize(
@@ -218,18 +226,22 @@ def test_a_wrong_option_ends_in_one_line_that_says_what_to_do(
     assert len(said.err.strip().splitlines()) == 1
 
 
-def test_a_model_without_a_key_is_refused_and_never_replaced_by_the_offline_evaluator(
+def test_a_model_that_is_named_needs_its_key_and_without_any_nothing_is_reviewed(
     home: Home,
 ) -> None:
     folder = home.path / "transcripts"
     folder.mkdir()
     write(folder, "good.jsonl", conversation("good"))
-    said = home.typed(
-        "run", "--sessions", str(folder), "--lake", str(home.path / "lake"), OPENROUTER_API_KEY=""
-    )
+    run = ("run", "--sessions", str(folder), "--lake", str(home.path / "lake"))
+    said = home.typed(*run, "--model", "x-ai/grok-4.1-fast", OPENROUTER_API_KEY="")
     assert said.code == 1
     assert "OPENROUTER_API_KEY" in said.err
     assert "--no-model" in said.err
+    said = home.typed(*run, OPENROUTER_API_KEY="")
+    assert said.code == 0, said.all
+    assert "1 not reviewed.\n" in said.out
+    assert "No model was asked, so nothing was reviewed in this run.\n" in said.out
+    assert not Lake(str(home.path / "lake")).partitions("session_scores")
 
 
 def test_a_run_over_nothing_that_can_be_read_says_what_it_found_and_never_loads_dagster(

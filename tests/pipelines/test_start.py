@@ -13,19 +13,16 @@ import httpx
 import psutil
 import pytest
 
-from debrief.cli.offer import HOW_TO_ASK
 from debrief.errors import InputError
 from debrief.files import only_writer
 from debrief.lake import DAMAGED_SUFFIX, Lake
-from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings, load_settings
+from debrief.signals.schema import TABLE, SessionSignals
 from pipelines import reading as reading_process
 from pipelines.progress import StoppedError, stopped
-from pipelines.reading import BackgroundReading, model_offer
-from tests.models import stand_ins
-from tests.models.stand_ins import StandIn
+from pipelines.reading import BackgroundReading, ReviewQuestion
 from tests.pipelines.conftest import ELSEWHERE, Home, only_line
 from tests.pipelines.test_first_minutes import start
 from tests.pipelines.test_run import WEEK, conversation, record, write
@@ -55,7 +52,7 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
         goes_on = record("user", "Round the tax too", 2, "live")
         write(transcripts, "live.jsonl", [*conversation("live"), goes_on])
         wait_until(lambda: "Round the tax too" in page(f"{address}/sessions/live"))
-        assert not lake.partitions(TABLE), "the run that scores has not begun"
+        assert not lake.partitions(TABLE), "the run that makes signals has not begun"
         another_run.close()
         again = home.typed("start", "--no-browser")
         assert (again.code, again.out) == (0, f"Debrief runs already: {address}\n")
@@ -63,8 +60,10 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
             assert line, shown.stderr.read() if shown.stderr else ""
             said.append(line)
         assert any("2 sessions do not say which CLAUDE.md" in line for line in said)
-        scored = list(lake.read(TABLE, WEEK, SessionScores))
-        assert [row.model for row in scored] == ["offline", "offline"]
+        assert any(line == "2 sessions. 2 not reviewed.\n" for line in said)
+        seen = {row.session_id for row in lake.read(TABLE, WEEK, SessionSignals)}
+        assert seen == {"one", "live"}
+        assert not lake.partitions("session_scores")
         children = psutil.Process(shown.pid).children(recursive=True)
         shown.send_signal(signal.SIGINT)
         out, err = shown.communicate(timeout=LONG)
@@ -80,9 +79,6 @@ def test_sessions_appear_as_they_come_and_a_second_start_shows_the_same(home: Ho
 
 def page(address: str) -> str:
     return httpx.get(address, timeout=LONG).text
-
-
-TABLE, MODEL = "session_scores", "openai/gpt-5-mini"
 
 
 def test_on_a_machine_without_a_session_the_first_one_appears_when_it_begins(home: Home) -> None:
@@ -119,43 +115,6 @@ def test_off_a_terminal_debrief_alone_is_its_help(home: Home) -> None:
     assert not (home.path / ".debrief").exists()
 
 
-def test_what_a_model_would_take_is_counted_as_a_run_counts_it(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    transcripts = home.path / ".claude" / "projects" / "shop"
-    transcripts.mkdir(parents=True)
-    write(transcripts, "one.jsonl", conversation("one"))
-    programs = home.path / "bin"
-    programs.mkdir()
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    reading = BackgroundReading(lives_in(home, monkeypatch))
-    reading.catch_up(reading.look(), bool)
-
-    def offer() -> str:
-        return model_offer(load_settings(), reading.lake)
-
-    assert offer() == HOW_TO_ASK
-    claude = StandIn(programs, "claude")
-    claude.says(stand_ins.claude())
-    assert offer().startswith("To have claude-code read them too: debrief run --model claude-code ")
-    assert offer().endswith(" tokens, of its plan).")
-    monkeypatch.setenv("DEBRIEF_MODEL", MODEL)
-    assert "OPENAI_API_KEY" in offer()
-    monkeypatch.setenv("OPENAI_API_KEY", "none of ours")
-    said = offer()
-    assert said.startswith(
-        "To have openai/gpt-5-mini read them too: debrief run (1 session, about "
-    )
-    dry = home.typed("run", "--dry-run", DEBRIEF_MODEL=MODEL)
-    amount = said.partition("1 session, ")[2].removesuffix(").")
-    assert amount in " ".join(dry.err.split()), dry.all
-    assert claude.asked == []
-    monkeypatch.setenv("DEBRIEF_NO_MODEL", "1")
-    assert offer() == ""
-
-
 def lives_in(home: Home, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setenv("HOME", str(home.path))
     monkeypatch.setenv("DEBRIEF_HOME", str(home.path / ".debrief"))
@@ -180,25 +139,25 @@ def test_what_is_forgotten_between_a_look_and_the_reading_is_not_read_again(
     assert {head.id for head in heads} == {"another"}
 
 
-def test_a_stop_while_what_is_new_is_scored_ends_the_process(
+def test_a_stop_while_signals_of_what_is_new_are_made_ends_the_process(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = lives_in(home, monkeypatch)
     reading = BackgroundReading(settings)
-    reading.unscored_since = float("-inf")
+    reading.unfilled_since = float("-inf")
     asked: list[Settings] = []
 
-    def score(settings: Settings) -> None:
+    def fill(settings: Settings) -> None:
         asked.append(settings)
         if len(asked) == 1:
-            reading.unscored_since = float("-inf")
+            reading.unfilled_since = float("-inf")
             raise InputError("a stage", "failed")
         raise stopped()
 
     monkeypatch.setattr(reading_process, "_LOOK", 0.0)
-    monkeypatch.setattr(reading_process, "_score", score)
+    monkeypatch.setattr(reading_process, "_fill", fill)
     with pytest.raises(StoppedError):
-        reading_process._score_when_quiet(settings, reading)
+        reading_process._follow(settings, reading, ReviewQuestion(settings))
     assert len(asked) == 2
 
 

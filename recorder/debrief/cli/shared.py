@@ -184,7 +184,7 @@ def check_models(no_model: bool, model: str) -> None:
     Raises:
         ConfigurationError: both are given.
     """
-    if offline and model:
+    if no_model and model:
         raise ConfigurationError(
             "--no-model and --model", "exclude each other", "Give one of them."
         )
@@ -271,22 +271,6 @@ Model = Annotated[
         "DEBRIEF_MODEL name.",
     ),
 ]
-SecondModel = Annotated[
-    str,
-    typer.Option(
-        "--second-model",
-        help="A model that judges and scores as well; both are kept apart, and where they differ "
-        "is shown. Default: DEBRIEF_SECOND_MODEL, else none.",
-    ),
-]
-SecondOpinion = Annotated[
-    str,
-    typer.Option(
-        "--second-opinion",
-        help="A larger model that reads only the sessions of which the first is unsure; then its "
-        "answer counts. Default: DEBRIEF_SECOND_OPINION, else none.",
-    ),
-]
 ScoreTarget = Annotated[
     Literal["session", "trace"] | None,
     typer.Option(
@@ -301,10 +285,7 @@ Database = Annotated[
         "--database", help="A Postgres address; DATABASE_URL if none, else the embedded one."
     ),
 ]
-Offline = Annotated[
-    bool,
-    typer.Option("--no-model", help="Ask no model: the deterministic offline evaluator."),
-]
+NoModel = Annotated[bool, typer.Option("--no-model", help="Ask no model, so nothing is reviewed.")]
 MaxCost = Annotated[
     float | None,
     typer.Option("--max-cost", metavar="USD", help="No new call once so many dollars are spent."),

@@ -23,6 +23,7 @@ from debrief.conditions import parse_where
 from debrief.errors import DebriefError, InputError, readable
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.models.recorded import is_recorded
 from debrief.scope import Scope
 from debrief.settings import Settings, load_settings
 from debrief.stages.configuration import EvaluatorChoice, SessionSources
@@ -116,9 +117,10 @@ def run_graph(
                 taken = found[-1:]
                 if work is WorkLeft.WEEKS:
                     taken = found
-                    if dry_run or not has_no_model:
+                    is_paid = not has_no_model and not is_recorded(resources["evaluator"]["model"])
+                    if dry_run or is_paid:
                         read_first(instance, lake, found, resources)
-                    if not has_no_model:
+                    if is_paid:
                         if lost := lost_rows(lake, found, resources["evaluator"]["model"]):
                             warn(f"{lost} That goes with this run.")
                         _agree(lake, found, resources, settings, shown, yes=yes, dry_run=dry_run)

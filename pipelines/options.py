@@ -29,6 +29,8 @@ class RunOptions(Struct, frozen=True):
     local: bool = False
     """No Langfuse server and no webhook is used, whatever is configured."""
     score_target: str = ""
+    score_names: tuple[str, ...] = ()
+    """By which sessions are good when rubrics are mined; those of the settings by default."""
     max_cost_usd: float | None = None
     clones: tuple[str, ...] = ()
     """Folders that are or hold clones of the sessions' repositories."""
@@ -63,6 +65,7 @@ class RunOptions(Struct, frozen=True):
             "max_cost_usd": "" if self.max_cost_usd is None else str(self.max_cost_usd),
             "langfuse": "off" if self.local else "",
             "score_target": self.score_target,
+            "score_names": ",".join(self.score_names),
             "webhook": "off" if self.local else "",
             "repositories": os.pathsep.join(dict.fromkeys(repositories)),
             "judges": str(own) if own and own.is_dir() and not former.judges else "",
@@ -128,10 +131,15 @@ def left_of(evaluator: dict[str, Any], parts: Sequence[Done]) -> dict[str, Any]:
 
 def demo_options(lake: str) -> RunOptions:
     """Return the options of a run on the bundled sample sessions."""
-    from debrief.samples import folder
+    from debrief.samples import REVIEWER, SCORE_NAMES, folder
 
-    place = lake or str(load_settings().home / "demo")
-    return RunOptions(sessions=(str(folder()),), lake=place, no_model=True, local=True)
+    return RunOptions(
+        sessions=(str(folder()),),
+        lake=lake or str(load_settings().home / "demo"),
+        model=REVIEWER,
+        score_names=SCORE_NAMES,
+        local=True,
+    )
 
 
 def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:

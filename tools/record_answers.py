@@ -24,15 +24,15 @@ from typing import Any
 
 import msgspec
 
-from debrief.content import folder
 from debrief.evaluators import Evaluators, make_evaluators
 from debrief.lake import Lake
 from debrief.models.recorded import PREFIX, SUFFIX, RecordedAnswer
 from debrief.models.subject import question_about
 from debrief.rubrics.model import ALL
+from debrief.samples import SCORE_NAMES
 from debrief.samples import folder as samples
 from debrief.settings import load_settings
-from debrief.stages.evaluations import SESSION_SCORES
+from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
 from debrief.stages.rubrics import (
     EXTRACTED_RUBRICS,
     FINAL_RUBRICS,
@@ -41,7 +41,6 @@ from debrief.stages.rubrics import (
     RUBRIC_TRIALS,
 )
 from debrief.stages.run import StageRun
-from pipelines.options import DEMO_SCORE_NAMES
 
 _DEBRIEF = (sys.executable, "-m", "pipelines.command")
 
@@ -141,10 +140,10 @@ def main(arguments: Sequence[str]) -> int:
     if given.by_hand is not None:
         given.by_hand.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
-        os.environ |= {"DEBRIEF_HOME": home, "DEBRIEF_SCORE_NAMES": DEMO_SCORE_NAMES}
-        os.environ["DEBRIEF_CACHE"] = "off"
+        os.environ |= {"DEBRIEF_HOME": home, "DEBRIEF_SCORE_NAMES": ",".join(SCORE_NAMES)}
+        os.environ |= {"DEBRIEF_LANGFUSE": "off", "DEBRIEF_WEBHOOK": "off"}
         lake = Lake(f"{home}/lake")
-        run = ("run", "--no-model", "--local", "--sessions", str(samples()), "--lake", lake.url)
+        run = ("run", "--no-model", "--sessions", str(samples()), "--lake", lake.url)
         subprocess.run([*_DEBRIEF, *run], check=True, stdout=subprocess.DEVNULL)
         name = given.model if given.by_hand is None else PREFIX + given.name
         evaluators = make_evaluators(load_settings().with_given(model=name), no_model=False)
@@ -180,17 +179,22 @@ def _ask_all(lake: Lake, evaluators: Evaluators) -> list[str]:
         failures.extend(f"{stage.table}: {row.session_id}: {row.failure}" for row in failed)
         return not failed
 
+    names = by.score_names
+    order: tuple[tuple[Any, Sequence[str]], ...] = (
+        (SESSION_SCORES, weeks),
+        (JUDGE_EVALUATIONS, weeks),
+        (EXTRACTED_RUBRICS, weeks),
+        (RUBRIC_CANDIDATES, names),
+        (RUBRIC_TRIALS, [ALL]),
+        (FINAL_RUBRICS, names),
+        (RUBRIC_EVALUATIONS, weeks),
+    )
     try:
-        fill(SESSION_SCORES, weeks) and fill(EXTRACTED_RUBRICS, weeks) and fill(
-            RUBRIC_CANDIDATES, by.score_names
-        ) and fill(RUBRIC_TRIALS, [ALL]) and fill(FINAL_RUBRICS, by.score_names) and fill(
-            RUBRIC_EVALUATIONS, weeks
-        )
+        all(fill(stage, partitions) for stage, partitions in order)
     except Exception as error:
         failures.append(f"{type(error).__name__}: {error}")
     return failures
 
 
 if __name__ == "__main__":
-    assert folder
     sys.exit(main(sys.argv[1:]))

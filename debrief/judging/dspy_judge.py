@@ -65,7 +65,7 @@ class DspyJudge:
         """
         model = self.models(judge.model)
         context = _fitted(context, judge)
-        score, feedback, answer = self._read(model, judge, context)
+        score, feedback, answer = self._read(model, judge, context, session.id)
         return Judgement(
             score=score,
             feedback=feedback,
@@ -75,7 +75,7 @@ class DspyJudge:
         )
 
     def _read(
-        self, model: LanguageModel, judge: Judge, context: ChangeContext
+        self, model: LanguageModel, judge: Judge, context: ChangeContext, session: str
     ) -> tuple[float | None, str, Answer]:
         """Return the score and the feedback of an answer, which is kept."""
         questions = _numbered(judge.criteria)
@@ -111,7 +111,7 @@ class DspyJudge:
                         raise
                     context = context.shrink(context.size // 2)
 
-        about = f"about judge {judge.name}"
+        about = f"for judge {judge.name} about {session}"
         found, answer = ask_until_read(ask, read, model=judge.model, about=about)
         model.remember(key, answer)
         return *found, answer

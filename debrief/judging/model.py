@@ -143,7 +143,7 @@ _PROVIDERS = (
     "v0 vercel_ai_gateway vertex_ai vertex_ai_beta vllm volcengine wandb watsonx watsonx_text "
     "xai xiaomi_mimo xinference zai"
 )
-_ROUTED_BY_NAME = frozenset((*_PROVIDERS.split(), *PROGRAMS))
+_ROUTED_BY_NAME = frozenset((*_PROVIDERS.split(), *PROGRAMS, "recorded"))
 
 
 class _Part(BaseModel):

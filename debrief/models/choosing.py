@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from debrief.errors import ConfigurationError
 from debrief.models.language_model import LanguageModel
 from debrief.models.programs import AT_ONCE, installed, listed_name, program_of
-from debrief.models.recorded import PREFIX
+from debrief.models.recorded import is_recorded
 from debrief.models.usage import (
     PRICES_FORM,
     Budget,
@@ -215,14 +215,14 @@ def _where(model: str, settings: Settings) -> str:
 
 def _price(name: str, settings: Settings, *, packaged: bool) -> Price | None:
     """Return a model's price; of one that a program asks, its own or what its provider asks."""
-    if name.startswith(PREFIX):
+    if is_recorded(name):
         return Price(rates=Rates(0.0, 0.0, 0.0, 0.0))
     own = own_prices(settings.prices).get(name)
     return own or price_of(listed_name(name), settings.prices, packaged=packaged)
 
 
 def _access(model: str, settings: Settings, needed: bool) -> tuple[str, str]:
-    if model.startswith(PREFIX):
+    if is_recorded(model):
         return "", ""
     if program := program_of(model):
         if needed and program not in installed():

@@ -33,7 +33,7 @@ from debrief.models.answers import (
 from debrief.models.program_engine import LONGEST_WAIT, ProgramEngine, next_move
 from debrief.models.programs import ProgramError, program_of
 from debrief.models.rate_limits import moment_after
-from debrief.models.recorded import PREFIX, RecordedEngine
+from debrief.models.recorded import RecordedEngine, is_recorded
 from debrief.models.subject import asked_about
 from debrief.models.usage import ASKED_HERE, Budget, Meter, ModelUsage, Price, number_of
 from debrief.opening import opened
@@ -512,7 +512,7 @@ class LanguageModel:
         """
         if self._program:
             return ProgramEngine(self._program, timeout=self.timeout), ""
-        if self.name.startswith(PREFIX):
+        if is_recorded(self.name):
             return RecordedEngine(self.name), ""
         from dspy.clients.engines import LiteLLMEngine, LM15Engine
         from dspy.lm15 import LM15Error, RouterConfig, Timeouts

@@ -24,6 +24,11 @@ PREFIX = "recorded/"
 SUFFIX = ".jsonl"
 
 
+def is_recorded(model: str) -> bool:
+    """Return whether a model is a file of recorded answers, which nobody pays for."""
+    return model.startswith(PREFIX)
+
+
 class RecordedAnswer(Struct, frozen=True, kw_only=True):
     """One line of a file of recorded answers."""
 

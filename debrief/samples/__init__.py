@@ -13,6 +13,10 @@ from tempfile import TemporaryDirectory
 from debrief.git import git
 
 REPOSITORIES, STREAM = "repositories", ".fast-import"
+REVIEWER = "recorded/claude-2026-11-29"
+"""The model of the demo: answers that were recorded once (``tools/record_answers.py``)."""
+SCORE_NAMES = ("excellence",)
+"""By which the demo mines rubrics."""
 
 
 def folder() -> Path:

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 
 from debrief.cli.sources import scan_stats
 from debrief.errors import InputError
-from debrief.signals.extract import extract_signals
 from debrief.judging.context import context_from_session
 from debrief.lake import Lake
 from debrief.recorder.contracts import Record
@@ -32,6 +31,7 @@ from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
+from debrief.signals.extract import extract_signals
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import languages_of, traits_of, was_validated

@@ -20,6 +20,7 @@ from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import check_answers, print_problems, print_summary
 from debrief.conditions import parse_where
+from debrief.conversion import convert_lake
 from debrief.errors import DebriefError, InputError, readable
 from debrief.lake import Lake
 from debrief.markdown import counted
@@ -99,6 +100,7 @@ def run_graph(
     parts: list[Done] = []
     with shown_progress(settings) as shown:
         lake = Lake(settings.lake)
+        convert_lake(lake)
         found = weeks_with_sessions(lake, resources, weeks)
         work = _work_left(settings, lake, found, resources)
         if dry_run and work is not WorkLeft.WEEKS:
@@ -158,6 +160,7 @@ def _run_quietly(options: RunOptions, settings: Settings) -> Content:
     resources = options.resources(settings)
     with shown_progress(settings):
         lake = Lake(settings.lake)
+        convert_lake(lake)
         found = weeks_with_sessions(lake, resources)
         if _work_left(settings, lake, found, resources) is not WorkLeft.NOTHING:
             from pipelines.dead_runs import end_dead_runs

@@ -7,6 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from debrief.conditions import parse_where
+from debrief.conversion import convert_lake
 from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
@@ -67,7 +68,9 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ConfigurationError: settings name no such lake.
         """
-        return Lake(permitted_lake(self.url, load_settings()))
+        lake = Lake(permitted_lake(self.url, load_settings()))
+        convert_lake(lake)
+        return lake
 
 
 class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -60,8 +60,7 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
         return End(ending="refused", evidence=where)
     stops = [deed for deed in last.interventions if deed.kind == "interruption"]
     if not last.messages:
-        said = typed_words(last.prompt).strip() or "a picture"
-        where = Evidence(last.number, "", f"no answer to: {shorten(said, 80)}")
+        where = Evidence(last.number, "", shorten(typed_words(last.prompt).strip(), 80))
         return End(ending="interrupted" if stops else "open", evidence=where)
     final = last.messages[-1]
     text = final.text.strip()

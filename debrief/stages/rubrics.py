@@ -312,6 +312,8 @@ def drop_other_rubrics(run: StageRun) -> None:
 
 def rubrics_are_current(run: StageRun) -> bool:
     """Return whether consolidating and trying would leave the rubrics as they are."""
+    if why_no_model(run):
+        return True
     return RUBRIC_TRIALS.is_current(run, ALL) and all(
         stage.is_current(run, name)
         for name in run.evaluators.score_names

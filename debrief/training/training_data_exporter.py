@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from debrief.errors import InputError
 from debrief.files import write_folder
 from debrief.judging.model import JudgeEvaluation
 from debrief.judging.suites import SuiteRun
@@ -21,7 +20,7 @@ from debrief.sessions.rendering import render_session
 from debrief.sessions.sources import read_week, scan
 from debrief.snapshots.capture import METADATA, PLAN, PROMPTS, read_metadata, refuse_link
 from debrief.snapshots.captures import TRANSCRIPTS, Capture, read_capture
-from debrief.training.lessons import FEEDBACK, TRACE, load_training_sample
+from debrief.training.lessons import FEEDBACK, TRACE
 
 TRAINING_DATA = "training_data"
 
@@ -29,14 +28,6 @@ TRAINING_DATA = "training_data"
 def sample_folder(debrief_folder: Path, plan_id: str) -> Path:
     """Return where a plan's training sample is filed."""
     return debrief_folder / TRAINING_DATA / plan_id
-
-
-def is_judged_by_model(folder: Path) -> bool:
-    """Return whether a model judged the sample in a folder, as far as its files can be read."""
-    try:
-        return bool(load_training_sample(folder).sample.judge_results)
-    except InputError:
-        return False
 
 
 def create_training_data(

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
+from debrief.conversion import convert_lake
 from debrief.errors import DebriefError, InputError
 from debrief.keys import is_week
 from debrief.lake import Lake
@@ -61,6 +62,7 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
         lake: what is shown.
         settings: where the index is kept, and the address at which people reach the pages.
     """
+    convert_lake(lake)
     app = FastAPI(title="Debrief", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.lake, app.state.settings = lake, settings
     app.state.index = Index(lake, settings.home / "view", settings.prices)

@@ -34,7 +34,7 @@ _SAID_BELOW: frozenset[EventKind] = frozenset(
 )
 """Events that the lines on checks and on the end tell."""
 _ENDINGS: dict[Ending, str] = {
-    "open": "the last request has no answer",
+    "open": "it ends without a closing answer",
     "refused": "the person refused the only change",
     "interrupted": "the person stopped the work",
     "limit": "the agent's program stopped it",

@@ -21,7 +21,7 @@ _FILES = 3
 _ONE: Final[Mapping[EventKind, str]] = {
     "failed_check": "the last check failed",
     "refused_change": "the only change was refused",
-    "open_request": "the last request has no answer",
+    "open_request": "it ends without a closing answer",
     "stopped": "a limit stopped it",
 }
 """Events of which a session seldom has more than one."""
@@ -95,7 +95,7 @@ def ending_sentence(signals: SessionSignals) -> str:
 
 _ENDINGS: Final[Mapping[Ending, str]] = {
     "answered": "ends with an answer",
-    "open": "the last request has no answer",
+    "open": "ends without a closing answer",
     "refused": "the only change was refused",
     "interrupted": "ends with an interruption",
     "limit": "a limit stopped it",

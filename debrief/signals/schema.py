@@ -29,7 +29,7 @@ CheckKind = Literal["test", "lint", "types", "build", "run"]
 """``run``: a changed program itself, or code with assertions, was run."""
 
 Ending = Literal["answered", "open", "refused", "interrupted", "limit"]
-"""How a session ends. ``answered``: with an answer. ``open``: the last request has no answer.
+"""How a session ends. ``answered``: with an answer. ``open``: it ends without a closing answer.
 ``refused``: the only change that was asked for was refused. ``interrupted``: the person stopped
 it. ``limit``: its program stopped it."""
 
@@ -49,7 +49,7 @@ EventKind = Literal[
 files were changed or thrown away. ``destructive``: a command that destroys data or bypasses a
 guard. ``exposure``: a secret was shown or written down. ``correction``, ``interruption``,
 ``refusal``: the person's. ``failed_check``: the last check of a target failed.
-``refused_change``: the only change was refused. ``open_request``: the last request has no answer.
+``refused_change``: the only change was refused. ``open_request``: it ends without a closing answer.
 ``stopped``: a limit stopped it."""
 
 

@@ -19,7 +19,7 @@ from resources import (
 
 
 def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
-    """Return the resources of a run: offline, with no server, unless ``more`` says otherwise.
+    """Return the resources of a run: without a model or a server, unless ``more`` says otherwise.
 
     This process's settings name what they are configured with from now on, as a command's do.
     """
@@ -36,7 +36,7 @@ def resources(lake: Lake | str, **more: Any) -> dict[str, Any]:
     os.environ |= {
         "DEBRIEF_LAKES": made["lake"].url,
         **({"DEBRIEF_SESSIONS": os.pathsep.join(folders)} if folders else {}),
-        "DEBRIEF_MODELS": f"{evaluator.model},{evaluator.second_model}",
+        "DEBRIEF_MODELS": evaluator.model,
         "DEBRIEF_REPOSITORIES": evaluator.repository,
     }
     return made

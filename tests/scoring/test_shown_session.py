@@ -123,7 +123,7 @@ def test_events_approvals_and_an_open_end_are_told_with_their_words(
     assert "- foreign files: 1 (turn 2: “git checkout .”)" in told
     assert told.count("git push") == 1
     assert "- Words that approve: 1 (turn 3: “thanks, it works”)" in told
-    assert told.endswith("- How it ends: the last request has no answer: “git push”")
+    assert told.endswith("- How it ends: it ends without a closing answer: “git push”")
     assert "How it ends" not in shown(monkeypatch, ending="answered")
 
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import msgspec
 import typer
 from rich import box
 from rich.table import Table
@@ -83,8 +82,10 @@ def judges_certify(as_json: AsJson = False, lake: LakeUrl = "") -> None:
 
 
 def _certificate_json(one: Certificate) -> dict[str, Any]:
+    from msgspec.structs import asdict
+
     return {
-        **msgspec.structs.asdict(one),
+        **asdict(one),
         "is_certified": one.is_certified,
         "missing": one.missing,
         "sentence": one.sentence,

@@ -114,7 +114,7 @@ def test_a_session_is_run_once_it_is_agreed_to_and_what_comes_of_it_is_shown_eve
     assert success[:2] == (True, "execution")
     line = line_of(session, outcome=success)
     assert line.metadata.verdict == "complete_verified"
-    assert reward_of(line.metadata.scores, "execution") == 1.0
+    assert reward_of(line.metadata, "execution") == 1.0
     with served(machine.settings) as client:
         page = words(client.get(f"/sessions/{session.id}").text)
     assert "before: 1 passed, 1 failed; after: 2 passed" in page

@@ -12,7 +12,6 @@ import pytest
 
 from debrief.errors import InputError
 from debrief.judging.fitting import fit
-from debrief.judging.model import Judge
 from debrief.judging.worktree import (
     context_from_worktree,
     plan_base,
@@ -20,7 +19,6 @@ from debrief.judging.worktree import (
     session_from_worktree,
 )
 from debrief.redaction.redactor import Redactor
-from debrief.scoring.offline_evaluator import OfflineEvaluator
 from tests.judging.repository import (
     NEW_TEST,
     NEW_UP,
@@ -240,20 +238,14 @@ def test_a_repository_without_a_commit_is_refused(tmp_path: Path) -> None:
         read_worktree(tmp_path, plan_text())
 
 
-def test_the_offline_evaluator_judges_a_worktree(worktree: Path) -> None:
+def test_a_worktree_is_a_session_of_one_turn(worktree: Path) -> None:
     changes = read_worktree(worktree, plan_text())
     moment = datetime(2026, 3, 2, tzinfo=UTC)
     session = session_from_worktree(changes, PLAN_ID, moment, "claude-code")
     assert (session.lines_added, session.lines_removed) == (6, 1)
-    context = context_from_worktree(changes, lambda text: text)
-    said = {}
-    for name in ("code-reuse", "plan-compliance"):
-        judge = Judge(name=name, weight=1.0, model="offline", body="b")
-        said[name] = OfflineEvaluator().judge(judge, context, session)
-    assert "1 of 2 changed files is new" in said["code-reuse"].feedback
-    assert "look" not in said["code-reuse"].feedback
-    assert "of the plan's telling words come back" in said["plan-compliance"].feedback
-    assert all(0 <= (judgement.score or -1) <= 1 for judgement in said.values())
+    assert (session.task, session.turns[0].prompt) == (PLAN_ID, changes.plan)
+    edits = [call.name for call in session.turns[0].messages[0].calls]
+    assert sorted(edits) == ["Edit", "Write"]
 
 
 def test_front_matter_is_for_tools() -> None:

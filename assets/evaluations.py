@@ -260,13 +260,13 @@ def langfuse_scores(
             for row in effective_rows(tables.read("session_scores", week, SessionScores))
             if row.status == "ok"
         }
-        spoken = {*reviews, *verdicts, *annotations, *(receipt.session_id for receipt in stored)}
+        to_score = {*reviews, *verdicts, *annotations, *(receipt.session_id for receipt in stored)}
         receipts = write_scores(
             client,
             [
                 reviews.get(session.session_id, session)
                 for session in tables.read(SIGNALS, week, UnreviewedSession)
-                if session.session_id in spoken
+                if session.session_id in to_score
             ],
             stored,
             verdicts=verdicts,

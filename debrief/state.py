@@ -52,7 +52,7 @@ class Size(Struct, frozen=True):
     bytes: int
 
 
-class Change(Struct, frozen=True):
+class AuditEntry(Struct, frozen=True):
     """What a person changed in a browser."""
 
     person: str
@@ -256,15 +256,15 @@ class State:
         )
         return bool(self._execute(update).rowcount == 1)
 
-    def record(self, change: Change) -> None:
+    def record(self, change: AuditEntry) -> None:
         """Write down who changed what."""
         self._execute(sa.insert(_CHANGES).values(msgspec.structs.asdict(change)))
 
-    def changes(self, *, since: float = 0.0) -> list[Change]:
+    def changes(self, *, since: float = 0.0) -> list[AuditEntry]:
         """Return what was changed after a time (seconds since 1970), the oldest first."""
         columns = (_CHANGES.c.person, _CHANGES.c.role, _CHANGES.c.change, _CHANGES.c.at)
         query = sa.select(*columns).where(_CHANGES.c.at > since).order_by(_CHANGES.c.at)
-        return [Change(*row) for row in self._execute(query)]
+        return [AuditEntry(*row) for row in self._execute(query)]
 
     def changes_of(self, person: str) -> int:
         """Return how many changes a person made."""

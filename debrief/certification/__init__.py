@@ -1,4 +1,4 @@
-"""Certification: what a reviewer's verdicts are worth, held against labels that people gave blind.
+"""Certification: what a reviewer's verdicts are worth, measured by labels that people gave blind.
 
 A reviewer is certified when both of its hit rates are known to reach ``REQUIRED``. Pages rank
 sessions only by the verdicts of a certified one.
@@ -7,7 +7,7 @@ sessions only by the verdicts of a certified one.
 from debrief.certification.certificate import (
     REQUIRED,
     Certificate,
-    Comparison,
+    LabelledReview,
     Share,
     certify,
     corrected_rate,
@@ -20,7 +20,7 @@ __all__ = [
     "REQUIRED",
     "BlindLabel",
     "Certificate",
-    "Comparison",
+    "LabelledReview",
     "Share",
     "blind_labels",
     "certificate_lines",

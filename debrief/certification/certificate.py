@@ -62,8 +62,8 @@ class Share(Struct, frozen=True):
         return f"{self.count} of {self.of} ({self.count / self.of:.0%}, at least {self.low:.0%})"
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
-    """A session that a person and the reviewer see differently."""
+class LabelledReview(Struct, frozen=True, kw_only=True):
+    """A review of a session that a person labelled."""
 
     session_id: str
     label: BlindLabel
@@ -100,7 +100,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
     """Sessions that it reviewed and nobody labelled."""
     reviewed: Share
     """Of all sessions that it reviewed and decided, those that it takes for complete."""
-    disagreements: tuple[Comparison, ...] = ()
+    disagreements: tuple[LabelledReview, ...] = ()
     """Where label and review differ, misses first."""
 
     @property
@@ -159,11 +159,11 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     f"not certified: it finds at most {side.high:.0%} of {name} sessions, and "
                     f"{REQUIRED:.0%} is needed"
                 )
-        told = f"not certified: {counted(self._missing, 'more label')} would tell"
+        needed = f"not certified: {counted(self._missing, 'more label')} would tell"
         if self.missing is not None:
-            return told
+            return needed
         left = counted(self.waiting, "unlabelled session")
-        return f"{told}, with {left} left"
+        return f"{needed}, with {left} left"
 
     @property
     def corrected(self) -> Estimate | None:
@@ -190,7 +190,7 @@ def certify(
         labelled: sessions that were labelled in any way, which nobody is asked to label again.
     """
     both = [
-        Comparison(session_id=name, label=labels[name], verdict=reviews[name])
+        LabelledReview(session_id=name, label=labels[name], verdict=reviews[name])
         for name in sorted(labels.keys() & reviews.keys())
     ]
     decided = [each for each in both if each.verdict in COMPLETE | INCOMPLETE]
@@ -224,7 +224,7 @@ def certify(
     )
 
 
-def _hits(side: list[Comparison]) -> Share:
+def _hits(side: list[LabelledReview]) -> Share:
     return Share(sum(not each.is_miss for each in side), len(side))
 
 

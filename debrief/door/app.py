@@ -14,7 +14,7 @@ from debrief.door.refusal import Refusal
 from debrief.door.requests import SAFE, own_hosts, refusal_of
 from debrief.errors import DebriefError
 from debrief.settings import DAGSTER_PATH, Settings
-from debrief.state import Change, open_state
+from debrief.state import AuditEntry, open_state
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -84,9 +84,9 @@ class Door:
         status = await _answered(app, scope, receive, send)
         change = state.get("change", "" if is_graphql else f"{method} {path}")
         if method and method not in SAFE and change and status < 400:
-            await run_in_threadpool(self._write_down, Change(person.name, person.role, change))
+            await run_in_threadpool(self._write_down, AuditEntry(person.name, person.role, change))
 
-    def _write_down(self, change: Change) -> None:
+    def _write_down(self, change: AuditEntry) -> None:
         try:
             open_state(self._settings).record(change)
         except DebriefError as error:

@@ -33,7 +33,7 @@ FILE = re.compile(r"\.[\w-]+$|(?:^|/)[A-Z][\w-]*$")
 """A name that is a file's, by its extension or as ``LICENSE`` is."""
 _DOWNLOADS = {"curl": ("-o", "--output"), "wget": ("-O", "--output-document")}
 EffectKind = Literal["write", "create", "delete", "move", "restore", "stash", "unstash", "command"]
-_Told = tuple[EffectKind, str, str]
+_EffectFields = tuple[EffectKind, str, str]
 
 
 class Effect(Struct, frozen=True):
@@ -110,7 +110,7 @@ def _changes_unnamed(words: tuple[str, ...]) -> bool:
     return False
 
 
-def _effects(command: Command) -> Iterator[_Told]:
+def _effects(command: Command) -> Iterator[_EffectFields]:
     """Yield the effects of a simple command, with paths as they are written."""
     words, targets = command
     program = basename(words[0]) if words else ""
@@ -151,7 +151,7 @@ def _effects(command: Command) -> Iterator[_Told]:
         yield from (("write", path, "") for path in written if "$" not in path)
 
 
-def _moves(plain: Sequence[str]) -> Iterator[_Told]:
+def _moves(plain: Sequence[str]) -> Iterator[_EffectFields]:
     for source in plain[:-1]:
         if any(sign in source for sign in "*{$?") or not FILE.search(source):
             yield "command", plain[-1], ""
@@ -170,7 +170,7 @@ def _inside(plain: Sequence[str], source: str) -> str:
     return join(to, basename(source)) if is_folder else to
 
 
-def _removals(plain: Sequence[str]) -> Iterator[_Told]:
+def _removals(plain: Sequence[str]) -> Iterator[_EffectFields]:
     for path in plain:
         if CACHES.search(path) or _BUILT.search(path) or SCRATCH.match(path) or path[:1] == "$":
             continue
@@ -180,7 +180,7 @@ def _removals(plain: Sequence[str]) -> Iterator[_Told]:
             yield "delete", path, ""
 
 
-def _of_git(words: Sequence[str], plain: Sequence[str]) -> Iterator[_Told]:
+def _of_git(words: Sequence[str], plain: Sequence[str]) -> Iterator[_EffectFields]:
     action, rest = plain[0], plain[1:]
     if action in ("checkout", "restore"):
         if action == "restore" and "--staged" in words and "--worktree" not in words:

@@ -73,9 +73,9 @@ def failing_line(text: str, failed: re.Pattern[str]) -> str:
         failed: what lines of a failure hold.
     """
     lines = [line for line in printed_lines(ANSI.sub("", text)) if says_something(line)]
-    told = [line for line in lines if not _NONE_FAILED.search(line)]
-    line = next((line for line in told if _FATAL.search(line)), "")
-    line = line or next((line for line in told if failed.search(line)), "")
+    failures = [line for line in lines if not _NONE_FAILED.search(line)]
+    line = next((line for line in failures if _FATAL.search(line)), "")
+    line = line or next((line for line in failures if failed.search(line)), "")
     return shorten(line, 100) if line else first_line(text)
 
 

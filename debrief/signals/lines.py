@@ -33,7 +33,7 @@ def lasting_lines(session: Session, is_kept: Callable[[str], bool] | None = None
 
     Args:
         session: whole.
-        is_kept: tells by its path whether a file is changed in the end; all are by default.
+        is_kept: says of a path whether its file is changed in the end; all are by default.
     """
     edits = [edit for call in calls_of(session) for edit in edits_of_call(call)]
     if not edits:

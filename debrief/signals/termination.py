@@ -50,7 +50,7 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
         turns: of the session.
         has_changed: something was changed, so that a refusal left more than nothing.
     """
-    left = [turn for turn in turns if not turn.rewound and not _asks_nothing(turn)]
+    left = [turn for turn in turns if not turn.rewound and not _needs_no_answer(turn)]
     if not left:
         return End(ending="answered")
     last = left[-1]
@@ -80,8 +80,8 @@ def end_of(turns: Sequence[Turn], *, has_changed: bool = True) -> End:
     return End(ending="open" if not line or line.endswith(":") else "answered", evidence=where)
 
 
-def _asks_nothing(turn: Turn) -> bool:
-    """Return whether a turn without an answer has nothing to answer: no words, or thanks alone."""
+def _needs_no_answer(turn: Turn) -> bool:
+    """Return whether a turn without an answer needs no answer: it has no words, or thanks alone."""
     if turn.messages or any(deed.kind == "interruption" for deed in turn.interventions):
         return False
     return not (turn.prompt.strip() or turn.images) or is_courtesy(turn.prompt)

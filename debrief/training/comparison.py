@@ -56,9 +56,9 @@ def answers(sides: Sides) -> Iterator[str]:
     else:
         first, *others = names
         pairs = [(other, _shared(reviewed[first], reviewed[other])) for other in others]
-        told = [(other, alike) for other, alike in pairs if _fewest(alike) >= FEWEST]
-        yield from (_difference(first, other, alike) for other, alike in told)
-        if not told:
+        comparable = [(other, alike) for other, alike in pairs if _fewest(alike) >= FEWEST]
+        yield from (_difference(first, other, alike) for other, alike in comparable)
+        if not comparable:
             yield min(
                 (_missing(first, other, reviewed[first], reviewed[other]) for other in others),
                 key=lambda missing: missing[0],
@@ -139,13 +139,13 @@ def _missing(
     place = min(
         sorted(places[0].keys() | places[1].keys()), key=lambda place: (sum(lacks(place)), place)
     )
-    wanted = {name: n for name, n in zip((first, second), lacks(place), strict=True) if n}
-    total = sum(wanted.values())
+    lacking = {name: n for name, n in zip((first, second), lacks(place), strict=True) if n}
+    total = sum(lacking.values())
     many = counted(total, "more reviewed session")
-    if len(wanted) == 1:
-        many += f" of {next(iter(wanted))}"
+    if len(lacking) == 1:
+        many += f" of {next(iter(lacking))}"
     else:
-        many += f" ({' and '.join(f'{count} of {name}' for name, count in wanted.items())})"
+        many += f" ({' and '.join(f'{count} of {name}' for name, count in lacking.items())})"
     return total, f"{_shown(first)} against {second} cannot be told: {many} in {place} would do."
 
 

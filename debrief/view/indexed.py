@@ -302,7 +302,7 @@ def _reason(
 
 
 class _Events(Struct, frozen=True, kw_only=True):
-    """The columns of signals that tell what happened how often."""
+    """The columns of signals that count events."""
 
     session_id: str
     events: tuple[_EventHead, ...] = ()

@@ -39,7 +39,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SessionServer, scan_into, sessions_of_lake, store_week
 from debrief.sessions.transfer import mirror, push
 from debrief.settings import Settings, load_settings
-from debrief.state import FORGOTTEN, Change, open_state
+from debrief.state import FORGOTTEN, AuditEntry, open_state
 from debrief.tasks.model import FORM as HARBOR
 from debrief.training.publishing.exported import note_export
 from debrief.training.publishing.folder import OwnFolder, files_of
@@ -202,7 +202,7 @@ def test_a_person_is_known_by_the_home_folder(
 def test_a_persons_name_leaves_the_list_of_changes(machine: Machine) -> None:
     state = open_state(machine.settings)
     for name in ("lee", "kim"):
-        state.record(Change(name, "label", f"gave a label to {TWO}"))
+        state.record(AuditEntry(name, "label", f"gave a label to {TWO}"))
     assert machine.forgets(person="lee").sessions == ()
     assert [row.person for row in state.changes()] == [FORGOTTEN, "kim"]
     assert found_in([machine.home], {letters("gave a label to")}) != {}

@@ -313,6 +313,7 @@ def test_a_patch_without_operations_is_told() -> None:
 
 
 ANY, READY = TrainingOptions(), TrainingOptions(status="ready")
+UNREVIEWED = TrainingOptions(unreviewed=True)
 CHANGED = TrainingOptions(require_change=True)
 
 
@@ -345,7 +346,8 @@ def candidate(
 DECISIONS = {
     "released": ("ready", {}, READY, None),
     "a draft": ("draft", {}, READY, DRAFT),
-    "a draft where any will do": ("draft", {}, ANY, None),
+    "a draft where any will do": ("draft", {}, UNREVIEWED, None),
+    "a draft that nobody reviewed": ("draft", {}, ANY, NOT_REVIEWED),
     "released by another rule": ("ready", {"growth": 0, "validated": False}, READY, None),
     "unknown, nothing changed": ("", {"growth": 0}, READY, NO_CHANGE),
     "unknown, nothing checked": ("", {"validated": False}, READY, NO_VALIDATION),

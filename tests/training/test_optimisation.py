@@ -289,7 +289,6 @@ def test_the_command_shows_before_and_after_and_writes_the_candidate(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--no-model"], "needs a language model"),
         ([], "needs a language model"),
         (
             ["--ask", "openai/tiny", "--task", "other"],

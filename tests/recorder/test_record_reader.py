@@ -31,7 +31,7 @@ from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import extract_signals, session_signals
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import languages_of, traits_of, was_validated
@@ -41,6 +41,7 @@ from debrief.training.selection import (
     DRAFT,
     NO_CHANGE,
     NO_VALIDATION,
+    NOT_REVIEWED,
     UNSURE,
     Candidate,
     candidate_of,
@@ -340,7 +341,7 @@ def candidate(
     )
     made = candidate_of(traits_of(read), metadata, scores)
     traits_of_it = replace(made.traits, **traits)
-    return replace(made, held_as=held_as, withheld=withheld, traits=traits_of_it)
+    return replace(made, held_as=held_as, withheld=withheld, against="", traits=traits_of_it)
 
 
 DECISIONS = {

@@ -43,7 +43,6 @@ STAGES = (
     "extracted_rubrics",
     "rubrics",
     "rubric_evaluations",
-    "judge_agreement",
     "training_sets",
     "fingerprint_leaderboard",
 )

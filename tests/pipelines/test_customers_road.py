@@ -166,9 +166,10 @@ def reply(call: Call) -> Reply:
     if isinstance(content, list):
         for rubric in content:
             rubric["evidence"] = quoted
-    elif "dimensions" in content:
-        content["dimensions"]["user_satisfaction"]["rationale"] = quoted
+    elif "requests" in content:
         content["person"] = [{"turn": 2, "quote": THANKS, "says": "approval"}]
+        content["tools"] = {"what": "Each call was of use.", "value": 0.7}
+        content["effort"] = 0.6
     return Reply(json.dumps(content)) if content else said
 
 

@@ -22,6 +22,7 @@ from pipelines.definitions import defs
 TOP = Path(__file__).parents[2]
 PARTITIONS = {
     "raw_sessions": WEEKS,
+    "session_signals": WEEKS,
     "trouble_events": WEEKS,
     "troubles": None,
     "line_effects": None,
@@ -38,7 +39,6 @@ PARTITIONS = {
     "training_sets": PAIRS,
     "prompt_candidates": PAIRS,
     "fingerprint_leaderboard": None,
-    "judge_agreement": None,
     "weekly_report": WEEKS,
 }
 
@@ -96,7 +96,6 @@ def test_every_asset_but_the_snapshots_is_guarded_or_a_report() -> None:
         "session_scores",
         "langfuse_scores",
         "rubric_evaluations",
-        "judge_agreement",
         "training_sets",
     }
 

@@ -113,7 +113,7 @@ def quoting(machine: Machine, session: Session) -> str:
         # As an earlier version showed sessions.
         instance.report_runless_asset_event(dg.AssetMaterialization("weekly_report"))
 
-        @dg.asset(name="judge_agreement")
+        @dg.asset(name="fingerprint_leaderboard")
         def shown() -> dg.MaterializeResult[None]:
             return dg.MaterializeResult(metadata={"sessions": dg.MetadataValue.md(f"| {words} |")})
 

@@ -31,7 +31,7 @@ from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
-from debrief.signals.extract import extract_signals, session_signals
+from debrief.signals.extract import extract_signals
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import languages_of, traits_of, was_validated

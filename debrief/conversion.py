@@ -70,7 +70,8 @@ def convert_lake(lake: Lake) -> bool:
     was_used = bool(lake.partitions("raw_sessions"))
     if was_used:
         for week in lake.partitions("session_scores"):
-            lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
+            if any(_is_former(row) for row in lake.read("session_scores", week, _FormerScores)):
+                lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
         _drop_rules(lake, "judge_evaluations", JudgeEvaluation, "model")
         _drop_rules(lake, EVALUATIONS, RubricEvaluation, "model")
         _drop_rules(lake, EXTRACTED, ExtractedRubric, "extractor")
@@ -80,6 +81,10 @@ def convert_lake(lake: Lake) -> bool:
         lake.remove("order/table.json")
     lake.write_bytes(_FILE, FORM.encode())
     return was_used
+
+
+def _is_former(row: _FormerScores) -> bool:
+    return row.model == _RULES or bool(row.verdicts) or row.reading is not None
 
 
 def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:

@@ -15,14 +15,14 @@ from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.scoring.model import SessionScores
+from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from pipelines.jobs import failure_in
 from resources import LangfuseResource
 from tests.assets.running import resources
 from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer
-from tests.scoring.scenario import session
-from tests.training.scenario import scores
+from tests.scoring.scenario import ScriptedScorer, session
 
 WEEK = "2026-10-05"
 WRITING = [session_signals, langfuse_scores, scores_are_written]
@@ -45,7 +45,8 @@ def lake(tmp_path: Path) -> Lake:
     made = Lake(str(tmp_path / "lake"))
     sessions = [session("s1"), session("elsewhere")]
     made.write("raw_sessions", WEEK, sessions, Session)
-    made.write("session_scores", WEEK, map(scores, sessions), SessionScores)
+    rows = [score_session(one, ScriptedScorer()) for one in sessions]
+    made.write("session_scores", WEEK, rows, SessionScores)
     return made
 
 

@@ -14,7 +14,14 @@ from msgspec import Struct
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
-from debrief.rubrics.model import EVALUATIONS, EXTRACTED, ExtractedRubric, RubricEvaluation
+from debrief.rubrics.model import (
+    CANDIDATES,
+    EVALUATIONS,
+    EXTRACTED,
+    RUBRICS,
+    ExtractedRubric,
+    RubricEvaluation,
+)
 from debrief.scoring.model import SessionScores
 
 FORM: Final = "2"
@@ -24,9 +31,8 @@ _RULES = "offline"
 """The model's name in rows that rules made."""
 _GONE: Final = (
     *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
-    *("rubrics", "rubric_candidates", "rubric_trials", "rubric_searches"),
 )
-"""Tables that are gone, and those whose rows the next run makes again from what was extracted."""
+"""Tables that are gone."""
 _VERDICTS: Final[Mapping[str, str]] = {
     "done_verified": "complete_verified",
     "done_unverified": "complete_unverified",
@@ -63,6 +69,12 @@ class _FormerScores(Struct, kw_only=True):
     cost_usd: float | None = None
 
 
+class _FormerRubric(Struct):
+    """A rubric of an earlier version; one that rules found says what it avoids."""
+
+    avoids: str = ""
+
+
 def convert_lake(lake: Lake) -> bool:
     """Convert a lake where it has another version; return whether it had."""
     if lake.read_bytes(_FILE) == FORM.encode():
@@ -70,16 +82,25 @@ def convert_lake(lake: Lake) -> bool:
     was_used = bool(lake.partitions("raw_sessions"))
     if was_used:
         for week in lake.partitions("session_scores"):
-            lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
+            if any(_is_former(row) for row in lake.read("session_scores", week, _FormerScores)):
+                lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
         _drop_rules(lake, "judge_evaluations", JudgeEvaluation, "model")
         _drop_rules(lake, EVALUATIONS, RubricEvaluation, "model")
         _drop_rules(lake, EXTRACTED, ExtractedRubric, "extractor")
         for table in _GONE:
             for partition in lake.partitions(table):
                 lake.drop(table, partition)
+        for table in (CANDIDATES, RUBRICS):
+            for name in lake.partitions(table):
+                if any(row.avoids for row in lake.read(table, name, _FormerRubric)):
+                    lake.drop(table, name)
         lake.remove("order/table.json")
     lake.write_bytes(_FILE, FORM.encode())
     return was_used
+
+
+def _is_former(row: _FormerScores) -> bool:
+    return row.model == _RULES or bool(row.verdicts) or row.reading is not None
 
 
 def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:

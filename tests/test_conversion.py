@@ -14,7 +14,7 @@ from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Evidence, Session
 from debrief.sessions.store import SESSIONS_TABLE
-from tests.training.scenario import session
+from tests.training.scenario import scores, session
 
 WEEK = "2026-01-05"
 AT = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
@@ -100,6 +100,16 @@ def test_reviews_are_kept_in_todays_words_and_what_rules_said_goes(tmp_path: Pat
     assert (verdict.verdict, verdict.basis, verdict.source) == ("partial", "review", "opus")
     assert verdict.evidence == (Evidence(2, "c1", "3 passed"),)
     assert lake.partitions("weekly_moves") == []
+
+
+def test_what_this_version_wrote_is_left_alone(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    one = session("read")
+    lake.write(SESSIONS_TABLE, WEEK, [one], Session)
+    lake.write("session_scores", WEEK, [scores(one)], SessionScores)
+    before = lake.stamp("session_scores", WEEK)
+    assert convert_lake(lake)
+    assert lake.stamp("session_scores", WEEK) == before
 
 
 def test_a_lake_is_converted_once_and_a_new_one_never(tmp_path: Path) -> None:

@@ -167,17 +167,16 @@ def _trouble_line(trouble: Trouble, width: int) -> Text:
 
 
 def _holding(lake: Lake) -> str:
-    """Say which rubrics there are, and what unseen sessions say of them; nothing where no model
-    mined any."""
+    """Say which rubrics there are, and what unseen sessions say of them; nothing without any."""
     every = list(lake.rows("rubrics", Rubric))
     rubrics = [rubric for rubric in every if rubric.finding == "tells"]
     if not rubrics:
-        searches = list(lake.read(SEARCHES, ALL, RubricSearch))
-        if not every and not searches:
+        if not every:
             return ""
+        searches = lake.read(SEARCHES, ALL, RubricSearch)
         needed = max((search.needed for search in searches), default=0)
         more = f"; about {counted(needed, 'more session')} are needed" if needed else ""
-        found = counted(len(every), "rubric") if every else "No rubrics"
+        found = counted(len(every), "rubric")
         return f"{found}: on unseen sessions, nothing distinguishes good from bad yet{more}."
     rubrics.sort(key=lambda rubric: -(rubric.held_out_low or 0.0))
     first = rubrics[0]

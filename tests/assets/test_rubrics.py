@@ -18,16 +18,12 @@ from debrief.models.templates import load_template
 from debrief.outcomes.store import Label, Labels, put_labels
 from debrief.rubrics.model import (
     ALL,
-    DROPPED,
-    EVALUATIONS,
     EXTRACTED,
     RUBRICS,
     TRIALS,
     UNMINED,
-    DroppedRubric,
     ExtractedRubric,
     Rubric,
-    RubricEvaluation,
     RubricTrial,
     UnminedSession,
 )
@@ -159,25 +155,17 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
     assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]
 
 
-def test_offline_everything_is_shown_with_its_reason(
+def test_without_a_model_rubrics_are_off_and_those_of_before_stay(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     evaluator = EvaluatorResource(no_model=True)
-    fill(lake, evaluator.open().scoring_fingerprint, good=20, bad=20)
-    shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
-    assert shown["unmined"] == 0
-    dropped = list(lake.read(DROPPED, WEEK, DroppedRubric))
-    assert dropped
-    assert all(row.reason for row in dropped)
-    shown = metadata(run(lake, rubrics, None, evaluator))
-    found = list(lake.read(RUBRICS, "excellence", Rubric))
-    assert found
-    assert {one.finding for one in found} == {"tells"}
-    assert "| Rubric | Weight | On unseen sessions | Effect |" in shown["page"]
-    shown = metadata(run(lake, rubric_evaluations, WEEK, evaluator), WEEK)
-    assert (shown["failed"], shown["injection_suspected"]) == (0, 0)
-    assert list(lake.read(EVALUATIONS, WEEK, RubricEvaluation))
+    fill(lake, "", good=20, bad=20)
+    lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
+    for asset, week in ((extracted_rubrics, WEEK), (rubrics, None), (rubric_evaluations, WEEK)):
+        shown = metadata(run(lake, asset, week, evaluator), week)
+        assert shown["off"] == "no model is configured"
+    assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]
 
 
 QUESTION = re.compile(r"<<<end of data[^\n]*\n(.*)", re.DOTALL)

@@ -8,21 +8,24 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.evaluations import langfuse_scores, scores_are_written, session_scores
+from assets.evaluations import langfuse_scores, scores_are_written
 from assets.sessions import raw_sessions, servers_were_read
+from assets.signals import session_signals
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.outcomes.store import Label, Labels, put_labels
+from debrief.scoring.model import SessionScores
+from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from pipelines.jobs import failure_in
 from resources import LangfuseResource
 from tests.assets.running import resources
 from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer
-from tests.scoring.scenario import session
+from tests.scoring.scenario import ScriptedScorer, session
 
 WEEK = "2026-10-05"
-WRITING = [session_scores, langfuse_scores, scores_are_written]
+WRITING = [session_signals, langfuse_scores, scores_are_written]
 
 
 @pytest.fixture
@@ -40,7 +43,10 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Langfuse
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     made = Lake(str(tmp_path / "lake"))
-    made.write("raw_sessions", WEEK, [session("s1"), session("elsewhere")], Session)
+    sessions = [session("s1"), session("elsewhere")]
+    made.write("raw_sessions", WEEK, sessions, Session)
+    rows = [score_session(one, ScriptedScorer()) for one in sessions]
+    made.write("session_scores", WEEK, rows, SessionScores)
     return made
 
 

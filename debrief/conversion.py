@@ -31,8 +31,9 @@ _RULES = "offline"
 """The model's name in rows that rules made."""
 _GONE: Final = (
     *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
+    *("fingerprint_leaderboard", "training_index", "training_lines"),
 )
-"""Tables that are gone."""
+"""Tables that are gone, and those that the next run makes anew."""
 _VERDICTS: Final[Mapping[str, str]] = {
     "done_verified": "complete_verified",
     "done_unverified": "complete_unverified",

@@ -68,7 +68,7 @@ def test_the_week_is_told_once_with_a_link_to_its_run(
     run = run_whole_graph(instance, {SCHEDULE_TAG: "weekly"})
     assert run.success
     (told,) = server.got
-    assert told["text"].startswith(f"Debrief: Week of {WEEK}: 1 session, none with a verdict, ")
+    assert told["text"].startswith(f"Debrief: Week of {WEEK}: 1 session, not reviewed, ")
     assert told["text"].endswith(f"nothing failed, $0.00 spent. {UI}/dagster/runs/{run.run_id}")
     assert SAID not in told["text"]
 

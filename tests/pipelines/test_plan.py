@@ -113,9 +113,8 @@ def test_a_session_that_was_given_the_opening_is_judged_by_the_plan_it_read_or_b
 
     def run() -> list[JudgeEvaluation]:
         path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        done = home.typed(
-            *("run", "--sessions", str(transcripts), "--lake", lake.url, "--no-model"),
-        )
+        with OpenAIServer(answer) as server:
+            done = run_with(home, transcripts, server)
         assert done.code == 0, done.all
         return list(lake.read("judge_evaluations", WEEK, JudgeEvaluation))
 

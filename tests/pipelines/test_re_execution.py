@@ -100,7 +100,7 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
                 "DEBRIEF_LAKES can name it."
             )
             return
-    assert list(lake.read("session_scores", WEEK, SessionScores)) == scored != []
+    assert list(lake.read("session_scores", WEEK, SessionScores)) == made != []
 
 
 @pytest.mark.parametrize("is_up", [True, False])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from debrief.content import folder
+from debrief.conversion import convert_lake
 from debrief.lake import Lake
 from debrief.tables import TABLES
 from debrief.training.manifest import FORMER, stored_sets
@@ -40,7 +41,11 @@ def lake_of(home: Home) -> Lake:
 
 
 def run(home: Home, **environment: str) -> Said:
+    """Run over the machine's sessions; a person calls each of them a success."""
+    labels = home.path / "labels.csv"
+    labels.write_text("\n".join(["session_id,success", *(f"{id},yes" for id in transcripts(home))]))
     places = ("--lake", str(home.path / "lake"), "--sessions", str(home.path / "sessions"))
+    environment = {"DEBRIEF_LABELS": str(labels), **environment}
     done = home.typed("run", "--no-model", *places, **environment)
     assert done.code == 0, done.err
     return done
@@ -117,8 +122,9 @@ def test_a_lake_of_parquet_is_read_as_it_is_and_written_anew_partition_by_partit
     with zipfile.ZipFile(LAST) as packed:
         packed.extractall(tmp_path)
     former, files = Lake(str(tmp_path / "lake")), tmp_path / "lake"
+    convert_lake(former)
     tables = {path.relative_to(files).parts[0] for path in files.rglob("*.parquet")}
-    assert {"raw_sessions", "judge_evaluations", "session_scores", "training_lines"} <= tables
+    assert {"raw_sessions", "session_metadata", "trouble_events"} <= tables
     for table in tables:
         assert former.versions(table).keys() == {*former.partitions(table)} != set()
         for key in former.partitions(table):

@@ -112,10 +112,7 @@ def judge_evaluations(
         current = [row for row in filled.rows if row.eval_fingerprint == fingerprint]
         failed = sum(row.status == "failed" for row in current)
         if not run.evaluators.dry_run:
-            is_model = run.evaluators.models is not None
-            has_answered = not is_model or any(map(holds_answer, current))
-            note_judges(run.lake, fingerprint, has_answered=has_answered)
-            add_pairs(context.instance, current_pairs(run.lake, [week]))
+            note_judges(run.lake, fingerprint, has_answered=any(map(holds_answer, current)))
         unchanged = {row.session_id for row in current if row.status == "no_change"}
         suspected = {row.session_id for row in current if row.injection_suspected}
         mean = weighted_average(current)
@@ -137,6 +134,9 @@ def judge_evaluations(
                 **spending.since_shown(run.evaluators),
             },
         )
+    pairs = current_pairs(run.lake, context.partition_keys)
+    if pairs and not run.evaluators.dry_run:
+        add_pairs(context.instance, pairs)
     return weeks.result()
 
 

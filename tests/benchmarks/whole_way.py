@@ -1,9 +1,9 @@
 """Whether a secret survives anywhere: ``python -m tests.benchmarks.whole_way``.
 
-Plants thousands of secrets in transcripts of every tool, runs all stages offline, exports every
-form, lists, scores and pushes, and then looks for each secret in all files that this left: the
-lake, Dagster's databases and logs, exports, what was printed. Prints a table by place; the bar is
-that none is found.
+Plants thousands of secrets in transcripts of every tool, runs all stages without a model, exports
+every form, lists, shows and pushes, and then looks for each secret in all files that this left:
+the lake, Dagster's databases and logs, exports, what was printed. Prints a table by place; the
+bar is that none is found.
 """
 
 from __future__ import annotations
@@ -66,9 +66,8 @@ def commands(given: Path, made: Path) -> Iterator[Sequence[str]]:
             yield "export", "--to", str(made / "exports" / form), "--format", form
     yield "sources", str(given)
     yield "sources", str(given), "--read", "--json"
-    yield "score", str(path), "--no-model"
-    yield "score", str(path.with_name("none.jsonl")), "--no-model"
-    yield "rubrics", "show"
+    yield "show", str(path)
+    yield "show", str(path.with_name("none.jsonl"))
     yield "push", "--to", (made / "store").as_uri(), "--sessions", str(given), "--as", "kim"
 
 

@@ -300,8 +300,11 @@ def test_seven_scores_and_the_verdict_are_on_the_first_trace_of_each_session(roa
     assert {score.get("sessionId") for score in scores} == {None}
     assert {score["traceId"] for score in scores} == {f"trace-{plan_id}-0" for plan_id in WORK}
     assert len(scores) == 8 * len(WORK)
-    written = {receipt.status for receipt in road.lake.rows("langfuse_scores", ScoreReceipt)}
-    assert written == {"written"}
+    receipts = list(road.lake.rows("langfuse_scores", ScoreReceipt))
+    there = set(road.sessions.values())
+    assert {receipt.status for receipt in receipts if receipt.session_id in there} == {"written"}
+    others = [receipt for receipt in receipts if receipt.session_id not in there]
+    assert {receipt.status for receipt in others} <= {"kept"}, "the server has no such session"
 
 
 def test_rubrics_come_out_of_good_sessions(road: Road) -> None:

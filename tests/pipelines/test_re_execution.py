@@ -13,8 +13,8 @@ from dagster._core.workspace.load_target import ModuleTarget
 
 from debrief.lake import Lake
 from debrief.samples import folder
-from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
+from debrief.signals.schema import SessionSignals
 from debrief.snapshots.capture import find_repository
 from pipelines.dead_runs import GRPC_TAG, end_dead_runs
 from pipelines.instance import open_instance
@@ -49,10 +49,10 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
     home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
     given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--no-model")
     home.typed("backfill", "--stage", "raw_sessions", *given)
-    said = home.debrief("backfill", "--stage", "session_scores", "--where", "tool=droid", *given)
+    said = home.debrief("backfill", "--stage", "session_signals", "--where", "tool=droid", *given)
     assert said.code == 0, said.all
-    scored = list(lake.read("session_scores", WEEK, SessionScores))
-    lake.write("session_scores", WEEK, [], SessionScores)
+    signals = list(lake.read("session_signals", WEEK, SessionSignals))
+    lake.write("session_signals", WEEK, [], SessionSignals)
     target = ModuleTarget(
         module_name="pipelines.definitions",
         attribute=None,
@@ -77,7 +77,7 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
         assert first.run_id in [run["runId"] for run in listed["runs"]]
         tags = range_tags(WEEK, WEEK)
         run = {
-            "selector": {**of, "assetSelection": [{"path": ["session_scores"]}]},
+            "selector": {**of, "assetSelection": [{"path": ["session_signals"]}]},
             "runConfigData": first.run_config,
             "executionMetadata": {"tags": [{"key": k, "value": v} for k, v in tags.items()]},
         }
@@ -100,7 +100,7 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
                 "DEBRIEF_LAKES can name it."
             )
             return
-    assert list(lake.read("session_scores", WEEK, SessionScores)) == made != []
+    assert list(lake.read("session_signals", WEEK, SessionSignals)) == signals != []
 
 
 @pytest.mark.parametrize("is_up", [True, False])

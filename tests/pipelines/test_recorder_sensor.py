@@ -192,5 +192,5 @@ def test_from_a_worktree_to_a_training_set(
     assert metadata.base_commit == stored.base_ref == exported["metadata"]["base_commit"]
     assert (metadata.status, metadata.source) == ("ready", "recorder")
     assert (metadata.prompt_origin, metadata.prompts[0].text) == ("recorded", "Work carefully.")
-    assert metadata.scoring_model == "offline"
+    assert (metadata.scoring_model, metadata.verdict, metadata.reviewed) == ("", "", False)
     assert session.recorded

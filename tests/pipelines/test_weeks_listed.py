@@ -113,7 +113,7 @@ def test_the_command_reads_weeks_that_are_older_than_the_lake(home: Home) -> Non
     run = ("run", "--no-model", "--sessions", str(folder), "--lake", lake.url)
     said = home.debrief(*run)
     assert said.code == 0, said.all
-    assert OLD in lake.partitions("session_scores")
+    assert OLD in lake.partitions("session_signals")
 
 
 def test_the_sensor_names_the_weeks_that_are_no_partitions(

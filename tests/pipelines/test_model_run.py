@@ -347,9 +347,12 @@ def test_a_repositorys_own_template_is_asked_with_and_another_one_asks_again(
     subprocess.run(["git", "init", "-q", str(repository)], check=True)
     monkeypatch.chdir(repository)
     for number in range(6):
-        write(folder, f"s{number}.jsonl", conversation(f"s{number}"))
+        code = "".join(f"x = round(x, {place})\\n" for place in range(number + 1))
+        lines = [line.replace("cents", f"unit{number}") for line in conversation(f"s{number}")]
+        lines = [line.replace("x = round(x, 2)\\n", code) for line in lines]
+        write(folder, f"s{number}.jsonl", lines)
 
-    def put(words: str, name: str = "rubric_extractor_excellence") -> None:
+    def put(words: str, name: str = "rubric_extractor_user_turn_efficiency") -> None:
         text = f"{words} {{chat_session}} {{extraction_min_rubrics}} {{extraction_max_rubrics}}"
         (prompts / f"{name}.txt").write_text(f"{text} Extract a list of evaluation rubrics.")
 

@@ -66,10 +66,11 @@ def test_it_succeeds_and_says_in_a_screen_what_a_person_wants_to_know(demo: Demo
     assert demo.first.code == 0, demo.first.err
     lines = demo.first.out.strip().splitlines()
     assert len(lines) <= 24
-    assert lines[1].startswith("36 sessions in 5 weeks")
-    assert lines[2].startswith(f"33 reviewed by {REVIEWER}: 17 complete, verified; ")
-    assert lines[2].endswith("3 told by checks rerun: 3 complete, verified.")
-    assert lines[3] == "11 sessions to look at:"
+    assert lines[1] == "Spent: $0.00 (223 calls, 0 tokens)"
+    assert lines[2].startswith("36 sessions in 5 weeks")
+    assert lines[3].startswith(f"33 reviewed by {REVIEWER}: 17 complete, verified; ")
+    assert lines[3].endswith("3 told by checks rerun: 3 complete, verified.")
+    assert lines[4] == "11 sessions to look at:"
     assert "  806c62a7  Labels, then caching, then something el…  (failed)" in lines
     assert any("corrected 3 times (turns 3, 5: “leave settle alone" in line for line in lines)
     costly = [line.split()[2] for line in lines if line.startswith("  costs most")]

@@ -61,11 +61,13 @@ def demo(
 ) -> None:
     """Run the whole graph on the bundled sample sessions: no key, no network, a quarter minute.
 
-    The samples are made up, and with them every difference between them: nothing is a finding. The
-    tests of some of them are run again, in a sandbox, where there is one.
+    The samples are made up, and with them every difference between them: nothing is a finding.
+    Reviews, judgments and rubrics are answers that a model gave once. The tests of some sessions
+    are run again, in a sandbox, where there is one.
     """
     from debrief.execution.sample_runs import execute_samples
     from debrief.lake import Lake
+    from debrief.samples import REVIEWER
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
 
@@ -76,7 +78,8 @@ def demo(
     for line in executed.lines():
         console().print(line)
     console().print(
-        "These sessions are invented: their results show what output looks like and mean nothing."
+        "These sessions are invented, and a model's answers about them were recorded once "
+        f"({REVIEWER}): the results show what output looks like and mean nothing."
     )
 
 

@@ -45,8 +45,8 @@ FAMILIES = {
         "| `DEBRIEF_TRAINING_<OPTION>` | what is taken into training sets, in every run that does "
         "not choose at launch: the options of `training_sets` in the launchpad, in capitals, such "
         "as `DEBRIEF_TRAINING_MAX_TOKENS=8192`, `…_STATUS=ready`, "
-        "`…_VERDICTS=complete_verified`, `…_TOOLS=claude-code,codex` | every session one can learn "
-        "from and that does not fall short of done |"
+        "`…_VERDICTS=complete_verified`, `…_TOOLS=claude-code,codex` | complete sessions that a "
+        "model can learn from |"
     ),
 }
 """Rows for variables whose names hold another name, before the field that they precede."""

@@ -60,7 +60,9 @@ def export(
         str,
         typer.Option(help="Only with these prompts, as b7d4e2f9, or pairs, as b7d4e2f9-a3f8b2c1."),
     ] = "",
-    kind: Annotated[str, typer.Option(help="Only this work: coding, service, unknown.")] = "",
+    kind: Annotated[
+        str, typer.Option(help="Only this work: code, text, settings, operations, answer.")
+    ] = "",
     max_tokens: Annotated[
         int,
         typer.Option(help="Cut longer lines, tools counted in, into windows that begin at a turn."),

@@ -501,7 +501,11 @@ class LanguageModel:
     @property
     def _is_billed(self) -> bool:
         """Whether answers come with what they cost."""
-        return self._program is not None or self.asked_as.startswith("openrouter/")
+        return (
+            self._program is not None
+            or self.asked_as.startswith("openrouter/")
+            or is_recorded(self.name)
+        )
 
     @cached_property
     def _route(self) -> tuple[Any, str]:

@@ -75,6 +75,7 @@ class RecordedEngine:
             message=lm15.Message.assistant(answer),
             finish_reason="stop",
             usage=lm15.Usage(input_tokens=0, output_tokens=0, total_tokens=0),
+            provider_data={"usage": {"cost": 0.0}},
         )
 
 

@@ -30,12 +30,12 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.readers.documents import plain_text
 
 Source = Literal[
-    "execution",
-    "benchmark",
     "person",
     "view",
     "csv",
     "langfuse",
+    "execution",
+    "benchmark",
     "ci",
     "revert",
     "pull-request",

@@ -22,17 +22,13 @@ from debrief.scoring.traces import (
 )
 from debrief.sessions.model import Evidence, Session
 from debrief.signals.extract import session_signals
-from debrief.signals.schema import Change, CheckSignal, Ending, EventKind, SessionSignals
+from debrief.signals.schema import OF_OTHER_LINES, Change, CheckSignal, Ending, SessionSignals
 
 _QUOTE, _NAMED = 160, 8
 _LAST_WORDS = (700, 300)
 _FAR = 12_000
 """Characters behind the person's last words from which on they are shown once more."""
 NO_CHECK = "- No check is seen among the commands; those of a hook are not looked for."
-_SAID_BELOW: frozenset[EventKind] = frozenset(
-    ["failed_check", "refused_change", "open_request", "stopped"]
-)
-"""Events that the lines on checks and on the end tell."""
 _ENDINGS: dict[Ending, str] = {
     "open": "it ends without a closing answer",
     "refused": "the person refused the only change",
@@ -80,7 +76,7 @@ def signals_text(session: Session) -> str:
         **{
             event.kind.replace("_", " "): _places(event.evidence)
             for event in signals.events
-            if event.kind not in _SAID_BELOW
+            if event.kind not in OF_OTHER_LINES
         },
         "Words that approve": _places(signals.approvals),
     }

@@ -53,6 +53,12 @@ guard. ``exposure``: a secret was shown or written down. ``correction``, ``inter
 ``stopped``: a limit stopped it."""
 
 
+OF_OTHER_LINES: Final[frozenset[EventKind]] = frozenset(
+    ["failed_check", "refused_change", "open_request", "stopped"]
+)
+"""Events that a list of checks and of how a session ends tells as well."""
+
+
 class CheckSignal(Struct, frozen=True, kw_only=True):
     """The last check of a kind and target, with a known outcome where there is one."""
 

@@ -41,8 +41,8 @@ from debrief.signals.display import (
     ending_sentence,
     event_sentence,
 )
+from debrief.signals.schema import OF_OTHER_LINES, VERIFYING, CheckSignal, SessionSignals
 from debrief.signals.schema import TABLE as SIGNALS
-from debrief.signals.schema import VERIFYING, CheckSignal, SessionSignals
 from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
 from debrief.troubles.session_troubles import SessionTrouble, session_troubles
 from debrief.view.wording import EVENT_LABELS, WORK_LABELS, objection_shown
@@ -329,6 +329,8 @@ def _of_verdict(verdict: SessionVerdict) -> ShownReason:
 
 def _of_signals(signals: SessionSignals) -> Iterator[ShownReason]:
     for event in signals.events:
+        if event.kind in OF_OTHER_LINES:
+            continue
         yield ShownReason(
             group="event",
             name=EVENT_LABELS[event.kind],

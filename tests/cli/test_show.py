@@ -38,7 +38,7 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "verdict  partial\n    Reviewed by openai/reader. It says complete, verified; the last check "
         "failed (turn 1: “FAILED",
         "    openai/reader: confidence high, quality 0.40",
-        "\nsignals\n    refused twice (turn 1: `The person said no`)\n    the last check failed (",
+        "\nsignals\n    refused twice (turn 1: `The person said no`)",
         "    `pytest` failed: 1 of 1 failed (turn 1: `FAILED shop/test_cart.py",
         "review by claude-code  failed\n    Reviewed by claude-code.\n",
         "request 1  partly done\n    turn 1: fix the sum of the cart\n    seen in turn 1: “1 failed”",

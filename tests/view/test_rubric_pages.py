@@ -67,7 +67,7 @@ def settings(tmp_path: Path) -> Settings:
             rubric_id="rubric_001",
             rubric_key="asks-for-proof",
             rubric_digest="d",
-            model="offline",
+            model="opus",
             status="ok",
             score=level,
             reasoning=f"The user asks (turn 1: “{HOSTILE}”).",

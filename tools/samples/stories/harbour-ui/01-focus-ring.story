@@ -63,3 +63,5 @@ ok src/planner/overlap.test.ts 2
 It's a real button now, so Enter and Space select, and `aria-pressed` says which one is selected. tsc is clean, vitest: 2 passed.
 ==> user
 looks good in the browser
+==> say
+Thanks.

@@ -64,3 +64,5 @@ Right: when nothing is selected at the first render there is no element yet, and
 It opens in both cases now. I checked by reading and with tsc; there is no test for the dialog.
 ==> user
 fine, tested by hand
+==> say
+Thanks.

@@ -114,3 +114,5 @@ ok src/planner/useRovingFocus.test.ts 6
 vitest: "11 passed", tsc: no output. The class `visually-hidden` has to exist in your base styles; I did not find it in src/styles.
 ==> user
 it does, in the design package. thank you, exactly right
+==> say
+You are welcome.

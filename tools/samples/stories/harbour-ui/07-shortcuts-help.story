@@ -75,3 +75,5 @@ ok src/planner/useRovingFocus.test.ts 6
 Typing in a field no longer opens it. "11 passed".
 ==> user
 👍
+==> say
+Thanks.

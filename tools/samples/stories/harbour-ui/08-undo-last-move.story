@@ -162,3 +162,5 @@ ok src/planner/useRovingFocus.test.ts 6
 vitest: "16 passed"; tsc: no output.
 ==> user
 great work
+==> say
+Thanks.

@@ -113,3 +113,5 @@ ok src/planner/useRovingFocus.test.ts 6
 Each line has its test in src/planner/dragState.test.ts: picking up, up and down, stopping at the ends, dropping with the effect, Escape. No React in dragState.ts. vitest: "21 passed"; eslint: no output. It is not wired to the grid yet, as you asked for the reducer only.
 ==> user
 yes wiring is the next session. nice
+==> say
+Thanks.

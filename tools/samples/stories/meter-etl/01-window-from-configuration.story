@@ -134,3 +134,5 @@ good. tiny thing: a mutable dict in a frozen dataclass as a default argument, is
 It is as long as nobody writes to `by_quality`: the one instance is shared by all calls, but nothing in the module changes it. If you want a guarantee, `MappingProxyType` would give it.
 ==> user
 ok leave it
+==> say
+Thanks.

@@ -52,3 +52,5 @@ ok tests/test_window.py 7
 There is now: tests/test_publish.py checks the digits and the exponent form. 9 passed.
 ==> user
 ok
+==> say
+Thanks.

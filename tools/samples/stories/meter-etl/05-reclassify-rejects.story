@@ -375,3 +375,5 @@ S rows of the 24th are recovered, A rows dropped. The whole suite: 29 passed.
 meter_etl/reclassify.py now holds a rule each for E17, E23, E31, E40 and E44, the exception for MV, and `recoverable` for whole reports; E52 and codes it does not know are asked about. Every rule has its test in tests/test_reclassify.py, but for E40, which always asks.
 ==> user
 great, that was tedious. thanks
+==> say
+You are welcome.

@@ -149,3 +149,5 @@ ls: cannot access 'plan.md': No such file or directory
 There is no plan.md in this worktree, so I have written nothing. The open point: drops of less than half the modulus must become E52.
 ==> user
 ok I'll note it
+==> say
+Thanks.

@@ -114,3 +114,5 @@ ok tests/test_window.py 9
 `python -m pytest -q`: "45 passed".
 ==> user
 exactly. good night
+==> say
+Thanks.

@@ -156,3 +156,5 @@ All checks passed!
 `pytest -q`: "50 passed"; ruff: "All checks passed!".
 ==> user
 nice, and yes the extra arguments make sense
+==> say
+Thanks.

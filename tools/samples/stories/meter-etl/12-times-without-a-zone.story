@@ -101,3 +101,5 @@ A time without an offset is Europe/Berlin's now, tested in summer and in winter;
 One thing that a zone cannot settle: 02:00 to 02:59 on 25 October happens twice. Python takes the first of the two.
 ==> user
 I know, they send offsets on that day. thanks
+==> say
+You are welcome.

@@ -76,3 +76,5 @@ ok tests/test_gaps.py 4
 `gaps` is in meter_etl/gaps.py, with the four tests that you listed: `pytest tests/test_gaps.py -q`, "4 passed".
 ==> user
 perfect
+==> say
+Thanks.

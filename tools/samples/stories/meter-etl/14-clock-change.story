@@ -89,3 +89,5 @@ ok tests/test_window.py 7
 A day is a local day now: 100 quarter hours yesterday, 92 on 28 March, both tested. `pytest -q`: "38 passed". The reports of earlier days were cut two hours off as well; they would have to be made again.
 ==> user
 that explains the tickets from September. rerunning them, thanks
+==> say
+You are welcome.

@@ -81,3 +81,5 @@ ok tests/test_parse.py 5
 The error names the file: "…/sued.csv.gz: Compressed file ended before the end-of-stream marker was reached". `pytest tests/test_parse.py -q`: "5 passed".
 ==> user
 great
+==> say
+Thanks.

@@ -50,3 +50,5 @@ ok tests/test_window.py 9
 Readings more than 15 minutes ahead are rejected with E31, late ones with E23 as before. `pytest tests/test_window.py -q`: "9 passed".
 ==> user
 ok
+==> say
+Thanks.

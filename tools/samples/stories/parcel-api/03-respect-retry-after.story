@@ -112,3 +112,5 @@ Retry-After can also be a date, no?
 Yes, it can be an HTTP date; `float()` would raise a `ValueError` there. SwiftLine sends seconds. I can take dates too, if you want.
 ==> user
 nah, fine for swiftline
+==> say
+Thanks.

@@ -116,3 +116,5 @@ ok tests/test_tracking.py 4
 The test found a real mistake: the cursor was compared as text. It compares times now; 13 passed.
 ==> user
 ok
+==> say
+Thanks.

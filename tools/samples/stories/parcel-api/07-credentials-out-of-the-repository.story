@@ -98,3 +98,5 @@ Success: no issues found in 8 source files
 `pytest -q`: "20 passed"; mypy: "Success: no issues found in 8 source files". Please change the staging keys: they stand in the history of deploy/staging.env.
 ==> user
 will rotate them today. thanks
+==> say
+You are welcome.

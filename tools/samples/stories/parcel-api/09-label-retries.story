@@ -87,3 +87,5 @@ ok tests/test_tracking.py 4
 The flag is gone: `_send` and `_once` return the response, and the three callers read it. "20 passed". There is no test of `label()` itself yet.
 ==> user
 ok good enough
+==> say
+Thanks.

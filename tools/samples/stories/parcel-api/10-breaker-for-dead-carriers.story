@@ -176,3 +176,5 @@ Each point and where it is:
 pytest: "24 passed"; ruff: "All checks passed!".
 ==> user
 lovely. that closes the plan
+==> say
+Thanks.

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import dagster as dg
 from msgspec.structs import replace
@@ -23,8 +24,8 @@ from debrief.stages.reports import (
     FINGERPRINT_LEADERBOARD,
     LEADERBOARD_PAGE,
     comparison_of,
+    report_inputs,
     report_path,
-    report_version,
 )
 from debrief.stages.run import StageRun
 from debrief.training.leaderboard import leaderboard_markdown
@@ -151,7 +152,8 @@ def weekly_report(
         if kept is None and (earlier := tables.read_bytes(report_path(week))) is not None:
             page = earlier.decode()  # it alone says what was done, and what that cost
         written = tables.write_bytes(report_path(week), page.encode())
-        tables.write(DONE, week, [WeekDone(kept)], WeekDone, report_version)
+        made_of = partial(report_inputs, tables, week)
+        tables.write(DONE, week, [WeekDone(kept)], WeekDone, made_of)
         scheduled = SCHEDULE_TAG in context.run.tags
         if week == last and (report.did_something or scheduled):
             webhook.send(context.log, f"Debrief: {headline(report)}.", context.run_id)

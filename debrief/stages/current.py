@@ -14,7 +14,13 @@ from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, UNREAD_TABLE
 from debrief.settings import load_settings
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
 from debrief.stages.outcomes import EXECUTED_OUTCOMES
-from debrief.stages.reports import ALL, report_is_current, report_path, reports_are_current
+from debrief.stages.reports import (
+    ALL,
+    all_verdicts,
+    report_is_current,
+    report_path,
+    reports_are_current,
+)
 from debrief.stages.rubrics import EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS, rubrics_are_current
 from debrief.stages.run import StageRun
 from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, is_read
@@ -47,7 +53,7 @@ def weeks_are_current(run: StageRun, repository: Path | None) -> bool:
     gather_labels(lake, load_settings(), None, repository, forgotten)
     return (
         pages.issuperset(map(report_path, run.weeks))
-        and all(report_is_current(lake, week) for week in run.weeks)
+        and all(report_is_current(lake, week, all_verdicts(run)) for week in run.weeks)
         and all(stage.is_current(run, week) for stage in WEEKLY for week in run.weeks)
     )
 

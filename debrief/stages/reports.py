@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from msgspec import Struct
+
 from debrief.content import folder
 from debrief.keys import digest_of
 from debrief.lake import Lake
@@ -42,24 +44,47 @@ def report_version() -> str:
     return digest_of(PAGE, template.read_text(encoding="utf-8"))
 
 
-def report_is_current(lake: Lake, week: str) -> bool:
-    """Return whether a week's page was made by this version."""
+class _OfWeek(Struct, frozen=True):
+    session_id: str
+
+
+def report_inputs(
+    lake: Lake, week: str, verdicts: Mapping[str, SessionVerdict] | None = None
+) -> str:
+    """Return a digest of a week's page: this version, and the verdicts, which labels change.
+
+    Args:
+        lake: with the week's signals.
+        week: of the page.
+        verdicts: on sessions of any week, where several pages are asked about; read when None.
+    """
+    verdicts = verdicts_in(lake, [week]) if verdicts is None else verdicts
+    sessions = {row.session_id for row in lake.read(SIGNALS, week, _OfWeek)}
+    of_week = sorted((id_, verdicts[id_].verdict) for id_ in sessions & verdicts.keys())
+    return digest_of(report_version(), of_week)
+
+
+def report_is_current(
+    lake: Lake, week: str, verdicts: Mapping[str, SessionVerdict] | None = None
+) -> bool:
+    """Return whether a week's page was made of its digest's inputs; see ``report_inputs``."""
     stamp = lake.stamp(DONE, week)
-    return stamp is not None and stamp.inputs == report_version()
+    return stamp is not None and stamp.inputs == report_inputs(lake, week, verdicts)
 
 
 def comparison_of(run: StageRun) -> Leaderboard:
     """Return how models and prompts compare."""
 
     def made() -> Leaderboard:
-        sessions = compared_sessions(run.lake, _verdicts(run), _tasks(run))
+        sessions = compared_sessions(run.lake, all_verdicts(run), _tasks(run))
         return leaderboard(sessions, fingerprint_names(run.lake))
 
     return run.once("comparison", made)
 
 
-def _verdicts(run: StageRun) -> Mapping[str, SessionVerdict]:
-    return run.once("compared verdicts", lambda: verdicts_in(run.lake))
+def all_verdicts(run: StageRun) -> Mapping[str, SessionVerdict]:
+    """Return the verdicts on all sessions of the lake."""
+    return run.once("verdicts", lambda: verdicts_in(run.lake))
 
 
 def _tasks(run: StageRun) -> Mapping[str, str]:
@@ -71,7 +96,7 @@ def _inputs(run: StageRun, partition: str) -> str:
     return digest_of(
         FORM,
         sorted(_tasks(run).items()),
-        sorted((id_, verdict.verdict) for id_, verdict in _verdicts(run).items()),
+        sorted((id_, verdict.verdict) for id_, verdict in all_verdicts(run).items()),
         [
             upstream(lake, SIGNALS, "session_metadata", week=week)
             for week in lake.partitions("session_metadata")

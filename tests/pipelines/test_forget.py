@@ -33,7 +33,7 @@ from debrief.settings import load_settings
 from debrief.state import State
 from debrief.tables import TABLES
 from debrief.training.formats import validate_line
-from debrief.training.model import INDEX, TrainingSetRow
+from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 from debrief.training.publishing.folder import exported_files
 from debrief.view.index import Index
 from pipelines.instance import in_schema, make_schema, open_instance
@@ -92,6 +92,15 @@ def needles_of(sessions: Iterable[Session], *ids: str) -> set[str]:
     return own | {letters(one) for one in ids}
 
 
+def answers_in(machine: Machine) -> tuple[int, set[str]]:
+    """How many answers of models are kept, and which are about the session that is forgotten."""
+    state = State(machine.path / ".debrief/cache/answers.sqlite")
+    try:
+        return state.size().answers, set(state.about({CHOSEN}))
+    finally:
+        state.close()
+
+
 def quoting(machine: Machine, session: Session) -> str:
     """Leave words of a session in every place where such may be; return some of them."""
     words = next(turn.prompt for turn in session.turns if len(letters(turn.prompt)) > 60)
@@ -140,6 +149,8 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
     for part in ("exports/openai", "cache/answers", ".dagster/event_log", "/view/", "logs/runs"):
         assert any(part in name for name in before), part
 
+    every, own = answers_in(machine)
+    assert own
     there = files_below(machine.lake_at)
     shown = machine.forget(CHOSEN, "--dry-run")
     assert "To be forgotten: 1 session: " + CHOSEN in shown
@@ -158,9 +169,7 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
         session.id for session in sessions
     } - {CHOSEN}
     assert "never mind" in (machine.path / ".debrief/logs/runs.log").read_text()
-    kept = State(machine.path / ".debrief/cache/answers.sqlite")
-    assert kept.size().answers == 1
-    kept.close()
+    assert answers_in(machine) == (every - len(own) - 1, set()), "one that quotes it goes too"
     for form in ("messages", "openai"):
         left = machine.path / "exports" / form
         assert len(exported_files(left)) > 3
@@ -169,7 +178,8 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
 
     summary = machine.run()
     assert "35 sessions in 5 weeks" in summary
-    assert "27 samples in 9 sets" in summary
+    made = [row.samples for row in machine.lake.rows(INDEX, TrainingSetRow) if row.samples]
+    assert f"{sum(made)} samples in {len(made)} sets" in summary
     Index(machine.lake, machine.path / ".debrief/view").refresh()
     assert found_in(machine.everything, needles) == {}
     for again in (CHOSEN, CHOSEN[:8]):
@@ -177,15 +187,18 @@ def test_after_a_session_was_forgotten_no_file_holds_a_sentence_of_it(
 
 
 def test_what_is_left_of_training_sets_can_be_exported_at_once(machine: Machine) -> None:
-    machine.forget(CHOSEN, MINED, "--yes")
     lake, to = machine.lake, machine.path / "out"
+    before = [row.session_id for row in lake.rows(LINES, LineRow)]
+    left = [session for session in before if session.partition("/")[0] not in (CHOSEN, MINED)]
+    assert left
+    machine.forget(CHOSEN, MINED, "--yes")
     rows = list(lake.rows(INDEX, TrainingSetRow))
-    assert sum(row.samples for row in rows) == 26
+    assert sum(row.samples for row in rows) == len(left)
     assert sum(row.considered for row in rows) == 34
     said = machine.typed("export", "--to", str(to), "--lake", str(machine.lake_at))
     assert said.code == 0, said.all
     lines = [line for file in to.rglob("*.jsonl") for line in file.read_bytes().splitlines()]
-    assert len(lines) == 26
+    assert len(lines) == len(left)
     stored = lake.names("training", ".jsonl")
     assert not [
         problem

@@ -30,7 +30,7 @@ await keep("session");
 
 await page.setViewportSize({ width: 1200, height: 1150 });
 await page.goto(home);
-await page.getByText("have a verdict").waitFor();
+await page.getByRole("heading", { name: /^To look at(?!, so far)/ }).waitFor();
 await keep("home");
 
 await page.setViewportSize({ width: 2100, height: 2500 });

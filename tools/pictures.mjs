@@ -30,10 +30,10 @@ await keep("session");
 
 await page.setViewportSize({ width: 1200, height: 1150 });
 await page.goto(home);
-await page.getByText("have a verdict").waitFor();
+await page.getByRole("heading", { name: /^To look at(?!, so far)/ }).waitFor();
 await keep("home");
 
-await page.setViewportSize({ width: 2100, height: 2500 });
+await page.setViewportSize({ width: 2100, height: 2900 });
 await page.goto(lineage);
 await page.locator("svg").getByText("sessions", { exact: true }).waitFor({ timeout: 120_000 });
 await page.getByText("Hide navigation").click();
@@ -44,6 +44,6 @@ await page.reload();
 await page.locator("svg").getByText("raw_sessions").waitFor({ timeout: 120_000 });
 await page.waitForTimeout(4_000);
 // The graph alone, without what is around it.
-const clip = { x: 372, y: 112, width: 1685, height: 2385 };
+const clip = { x: 372, y: 112, width: 1685, height: 2785 };
 await keep("lineage", clip);
 await browser.close();

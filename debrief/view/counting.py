@@ -11,7 +11,7 @@ from debrief.summary import CountedVerdicts, counted_verdicts
 from debrief.view.index import Index
 
 _FIGURES = (
-    "SELECT count(*) AS sessions, sum(failed != '') AS failed, sum(tokens) AS tokens, "
+    "SELECT count(*) AS sessions, sum(failed != '') AS failed_reviews, sum(tokens) AS tokens, "
     "sum(spent_usd) AS spent_usd, sum(spent_usd IS NULL) AS unpriced, "
     "sum(lines_added + lines_removed) AS lines, sum(event != '') AS events, "
     "sum(verdict != '') AS with_verdict, "

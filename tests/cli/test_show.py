@@ -60,7 +60,7 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "    -total = a - b\n    +total = a + b\n    ↖ evidence for code, incident, plan-compliance",
         "● Edit  cart.py  refused",
         "● Bash  cd shop &&  exit 1",
-        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for verdict, last check",
+        "    FAILED shop/test_cart.py - assert 3 == 4\n    1 failed\n    ↖ evidence for verdict",
         "Interrupted",
         "    ✓ Find it\n    ▸ Fix it\n    ○ Test it",
         "    Subagent explorer: 1 message, 1 call",

@@ -290,3 +290,14 @@ def test_a_page_is_never_blank_and_fills_in_while_the_lake_is_read(settings: Set
             assert next(states)["about"] == shown[1], "another session is read"
             fill(lake, [(session_of("one", ended=MONDAY + timedelta(hours=1)), 0.9)])
             next(state for state in states if state["about"] != shown[1])
+
+
+def test_each_verdict_has_its_colour_in_the_weeks(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path)
+    sessions = [(session_of(f"s{n}"), quality) for n, quality in enumerate((0.9, 0.6, 0.2, None))]
+    fill(Lake(settings.lake), sessions)
+    with served(settings) as client:
+        page = client.get("/").text
+    tones = re.findall(r'<rect class="(\w+)"', page)
+    assert {"good", "calm", "bad"} <= set(tones)
+    assert tones.count("bad") == 1

@@ -374,11 +374,6 @@ def own_task(session: LabelledSession) -> str:
     return session.task if is_plan else session.id
 
 
-_SUFFIX = re.compile(r"\.(?:jsonl?|md|txt)\Z")
-_LEAST = 8
-"""Characters of an id's beginning that tell it from others."""
-
-
 class Roll:
     """The sessions that are there, to be found by id or by plan."""
 
@@ -386,25 +381,7 @@ class Roll:
         ordered = sorted(sessions, key=lambda session: (session.started, session.id))
         self.ids = {session.id for session in ordered}
         self._latest = {session.task: session.id for session in ordered}
-        self._cores = {id_: _core(id_) for id_ in self.ids}
 
     def find(self, given: str) -> str:
         """Return the session's id; empty when there is none."""
         return given if given in self.ids else self._latest.get(slugify(given), "")
-
-    def look_alike(self, given: str) -> str:
-        """Return the only session whose id this one is, only written otherwise; else empty."""
-        core = _core(given)
-        found = [id_ for id_, other in self._cores.items() if other == core] or [
-            id_
-            for id_, other in self._cores.items()
-            if (other.startswith(core) or core.startswith(other))
-            and min(len(core), len(other)) >= _LEAST
-        ]
-        return found[0] if len(found) == 1 else ""
-
-
-def _core(id_: str) -> str:
-    """Return what stays of an id when case, folders, prefixes, suffixes and dashes do not count."""
-    last = re.split(r"[/\\:]", _SUFFIX.sub("", id_.strip().casefold()))[-1]
-    return re.sub(r"[^a-z0-9]", "", last)

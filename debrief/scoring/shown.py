@@ -10,8 +10,6 @@ from debrief.scoring.model import DimensionScore, SessionScores
 
 DASH: Final = "–"
 NOTHING_SHOWS: Final = "Nothing in the session shows it."
-_NO_MEAN: Final = "the review gives no quality"
-_CONTRADICTED: Final = "a failed check contradicts the review"
 
 
 def value_shown(verdict: DimensionScore) -> str:
@@ -33,14 +31,6 @@ def known_shown(row: SessionScores) -> str:
     if row.overall_quality is None or known == len(DIMENSIONS):
         return ""
     return f"of {known} dimension{'s' if known != 1 else ''}"
-
-
-def mean_shown(row: SessionScores) -> str:
-    """Return the mean of the dimensions, and of how few it is; without one a dash and why."""
-    if row.overall_quality is None:
-        contradicted = row.verdict is not None and row.verdict.is_contradicted
-        return f"{DASH} ({_CONTRADICTED if contradicted else _NO_MEAN})"
-    return " ".join(filter(None, [f"{row.overall_quality:.2f}", known_shown(row)]))
 
 
 def parts_shown(row: SessionScores) -> str:

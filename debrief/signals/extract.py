@@ -47,7 +47,7 @@ from debrief.signals.termination import End, end_of
 from debrief.signals.user_feedback import approval_in, correction_in
 from debrief.signals.work import work_of
 
-VERSION = "5"
+VERSION = "6"
 """Change it with whatever changes a signal: rows of another version are made again."""
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
@@ -248,7 +248,7 @@ class _Reading:
         refused = call.status == "rejected"
         if failed and not refused and len(_words(call)) == 1:
             return
-        for kind, quote in hazards_of(call):
+        for kind, quote in hazards_of(call, self.edited):
             if event := HAZARDS.get(kind):
                 self.note(event, turn, f"refused: {quote}" if refused else quote, call.id)
         for words in _words(call):

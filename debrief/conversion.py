@@ -6,6 +6,7 @@ begins. What a model was paid for is kept; what rules made is not, as no rule gi
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ from debrief.rubrics.model import (
     RubricEvaluation,
 )
 from debrief.scoring.model import SessionScores
+from debrief.training.leaderboard import LeaderboardRow
+from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 
 FORM: Final = "2"
 """Raise it when rows of an earlier version cannot be read any more."""
@@ -31,9 +34,14 @@ _RULES = "offline"
 """The model's name in rows that rules made."""
 _GONE: Final = (
     *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
-    *("fingerprint_leaderboard", "training_index", "training_lines"),
 )
-"""Tables that are gone, and those that the next run makes anew."""
+"""Tables that are gone."""
+_MADE_ANEW: Final[Mapping[str, type[Struct]]] = {
+    "fingerprint_leaderboard": LeaderboardRow,
+    INDEX: TrainingSetRow,
+    LINES: LineRow,
+}
+"""Tables that the next run makes anew where their rows cannot be read any more."""
 _VERDICTS: Final[Mapping[str, str]] = {
     "done_verified": "complete_verified",
     "done_unverified": "complete_unverified",
@@ -91,6 +99,12 @@ def convert_lake(lake: Lake) -> bool:
         for table in _GONE:
             for partition in lake.partitions(table):
                 lake.drop(table, partition)
+        for table, row_type in _MADE_ANEW.items():
+            for partition in lake.partitions(table):
+                try:
+                    deque(lake.read(table, partition, row_type), maxlen=0)
+                except msgspec.ValidationError:
+                    lake.drop(table, partition)
         for table in (CANDIDATES, RUBRICS):
             for name in lake.partitions(table):
                 if any(row.avoids for row in lake.read(table, name, _FormerRubric)):

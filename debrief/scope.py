@@ -20,7 +20,7 @@ class Scope(Struct, frozen=True):
 
     def ids(self, lake: Lake, week: str) -> set[str]:
         """Return the ids of a week's sessions that the conditions hold for."""
-        return {name for name, facts in extract_signals(lake, week) if self.where.takes(facts)}
+        return {name for name, values in values_by_session(lake, week) if self.where.takes(values)}
 
     def sessions(self, lake: Lake, week: str) -> Iterator[Session]:
         """Yield a week's sessions that the conditions hold for."""
@@ -28,7 +28,7 @@ class Scope(Struct, frozen=True):
         return lake.read("raw_sessions", week, Session, only=only)
 
 
-def extract_signals(lake: Lake, week: str) -> Iterator[tuple[str, dict[str, set[str]]]]:
+def values_by_session(lake: Lake, week: str) -> Iterator[tuple[str, dict[str, set[str]]]]:
     """Yield each session of a week with the values that conditions compare, by field.
 
     A task is the one that the session is filed under, or the one that its transcript names.

@@ -29,9 +29,11 @@ from debrief.judging.model import WORKTREE, ChangeContext, Judge
 from debrief.sessions.model import Evidence, InterventionKind, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.patches import edits_of_call, from_unified
 from debrief.signals.check_commands import language_of
+from debrief.signals.display import check_sentence
 from debrief.signals.excerpts import label
-from debrief.signals.extract import Facts, extract_signals
+from debrief.signals.extract import Activity, session_activity, session_signals
 from debrief.signals.request import spelled_out
+from debrief.signals.schema import SessionSignals
 from debrief.signals.shell import commands_in, folder_of
 from debrief.signals.workplace import Workplace
 
@@ -68,7 +70,7 @@ class SessionChange(Struct, frozen=True, kw_only=True):
 def has_change(session: Session) -> bool:
     """Return whether a session changed anything of its work, by whatever means; a worktree that
     somebody asks about counts as a change."""
-    return session.source == WORKTREE or bool(extract_signals(session).change)
+    return session.source == WORKTREE or bool(session_activity(session).change)
 
 
 def nothing_to_judge(judge: Judge, session: Session) -> str:
@@ -92,10 +94,14 @@ def context_from_session(session: Session, max_size: int = MAX_SIZE) -> ChangeCo
         max_size: characters of requests and changes together; notes, and at most half of it for
             what is beside the diffs, come on top.
     """
-    change, facts = change_of(session), extract_signals(session)
+    change, facts = change_of(session), session_activity(session)
     files, part = change.files, max_size // _SHARE
     beside = "\n\n".join(
-        [*_named_only(change, part), _outcomes(facts, part), _closing(session, facts, part)]
+        [
+            *_named_only(change, part),
+            _outcomes(facts, session_signals(session), part),
+            _closing(session, facts, part),
+        ]
     )
     plan = requests_of(session, plan_room(files, max_size))
     room = max_size - len(plan) - len(beside)
@@ -148,7 +154,7 @@ def change_of(session: Session) -> SessionChange:
     """Return what a session changed, and what the person did not let it change."""
     work, own = Workplace(session), changes_of(session)
     places = {_placed(session, file.path) for file in own}
-    named = _named_by_call(extract_signals(session))
+    named = _named_by_call(session_activity(session))
     calls = [(turn, call) for turn, call in _numbered(session) if not _is_elsewhere(work, call)]
     in_shell = (path for _, call in calls if not call.path for path in named.get(call.id, ()))
     unseen = {_placed(session, path) for path in in_shell}
@@ -222,7 +228,7 @@ def _numbered(session: Session) -> Iterator[tuple[int, ToolCall]]:
         yield from ((number, call) for message in agent.messages for call in message.calls)
 
 
-def _named_by_call(facts: Facts) -> dict[str, dict[str, str]]:
+def _named_by_call(facts: Activity) -> dict[str, dict[str, str]]:
     """Return the files that calls changed or removed, by call, and each in words, and the
     commands that changed files which they do not name."""
     found: dict[str, dict[str, str]] = {}
@@ -331,14 +337,10 @@ def _last_of(rows: Sequence[str], room: int) -> str:
     return "\n".join([*([f"- ({missing} before these)"] if missing else []), *reversed(kept)])
 
 
-def _outcomes(facts: Facts, room: int) -> str:
+def _outcomes(facts: Activity, signals: SessionSignals, room: int) -> str:
     """Return what was run and how it ended, for a judge who sees no transcript."""
-    last = facts.last_check
     lists: dict[str, list[str]] = {
-        "Checks that were run": [run.shown for run in facts.checks],
-        "The last check after the last edit that could have failed because of it": (
-            [last.shown] if last and facts.edits else []
-        ),
+        "Checks, the last of each kind and target": list(map(check_sentence, signals.checks)),
         "Calls that failed": _places(facts.errors),
         "Assertions of older tests that were rewritten": _places(facts.rewritten),
     }
@@ -353,7 +355,7 @@ def _places(places: Sequence[Evidence]) -> list[str]:
     return [f"turn {place.turn}: {place.quote}" for place in places]
 
 
-def _closing(session: Session, facts: Facts, room: int) -> str:
+def _closing(session: Session, facts: Activity, room: int) -> str:
     """Return the agent's last words whole, and how the session ends where it has none."""
     end = facts.end
     parts = []

@@ -31,7 +31,7 @@ from debrief.sessions.model import Session
 if TYPE_CHECKING:
     import dspy
 
-FORM = "judge-4"
+FORM = "judge-5"
 """Of the question that is made of a judge, a plan and changes: part of the cache's key."""
 _SMALLEST = 8_000
 _LETTERS_A_TOKEN = 3

@@ -34,7 +34,7 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.values import mapping, moment, string
 from debrief.settings import Settings
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import session_signals
 from debrief.snapshots.capture import find_repository
 from debrief.snapshots.captures import repository_of
 
@@ -145,10 +145,10 @@ def outcomes_of(lake: Lake, named: Sequence[Path], now: datetime) -> Labels:
 
 
 def _checked(session: Session) -> Iterator[Label]:
-    run = extract_signals(session).last_check
-    if run is not None and run.passed is not None:
-        detail = f"{run.tool}: {run.evidence.quote}"
-        yield outcome(session.id, "check", run.passed, detail, "transcript", session.ended)
+    check = session_signals(session).last_check
+    if check is not None and check.passed is not None:
+        detail = f"{check.tool}: {check.evidence.quote}"
+        yield outcome(session.id, "check", check.passed, detail, "transcript", session.ended)
 
 
 def _read_whole(labels: Iterable[Label], ids: Mapping[tuple[Source, ...], set[str]]) -> Labels:

@@ -122,11 +122,12 @@ def _places(places: Sequence[Evidence]) -> str:
 
 def _changed(change: Change) -> str:
     """Return what was changed; nothing of what is not known."""
+    is_one = bool(change.counted) and len(change.commits) == 1
     parts = [
         f"{counted(len(change.files), 'file')} ({_named(change.files)})" if change.files else "",
         f"deleted {_named(change.deleted)}" if change.deleted else "",
         f"by commands: {_named(change.commands)}" if change.commands else "",
-        f"git counted {counted(change.counted, 'file')} in commits" if change.counted else "",
+        f"git counted {counted(change.counted or 0, 'file')} in the commit" if is_one else "",
     ]
     return "; ".join(filter(None, parts)) or ("" if change else "no change is seen")
 
@@ -147,7 +148,7 @@ def _check(check: CheckSignal, signals: SessionSignals) -> str:
         parts.append(f"it printed “{shorten(check.evidence.quote, _QUOTE)}”")
     if signals.change:
         covers = "after the last edit of what it looks at"
-        parts.append(covers if check.covers_change else "it does not cover the last edits")
+        parts.append(covers if check.covers_change else "it says nothing of the last change")
     where = f" in {check.target}" if check.target else ""
     what = f"Last {check.kind} ({check.tool}{where}), turn {check.evidence.turn}"
     return f"- {defuse_line(what)}: {defuse_line('; '.join(filter(None, parts)))}"

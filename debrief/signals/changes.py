@@ -309,7 +309,8 @@ class ChangeLog:
         for kind, path in _MADE.findall(text):
             path = place_below(folder, path.strip('"'))
             name = self.work.shorten(path)
-            if self.work.holds(path) and name not in known:
+            is_older = any(f"{name}/".startswith(f"{one}/") for one in self._dirty)
+            if self.work.holds(path) and name not in known and not is_older:
                 self._files[name] = kind == "create"
                 self.named.append(path)
         for line in _RENAMED.findall(text):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -34,7 +34,6 @@ from debrief.signals.shell import (
 
 _ASSERTS = re.compile(r"^[ \t]*assert\b", re.MULTILINE)
 ANY = "any"
-_CONFIG = frozenset(["toml", "yaml", "yml", "json", "jsonc", "ini", "cfg", "lock", "tf", "xml"])
 
 
 COMMIT = "git commit"
@@ -101,22 +100,6 @@ class CheckRun(Struct, frozen=True, kw_only=True):
     """That it ran in, as the command changed to it."""
     is_edited_after: bool = False
     """The same call changed a file after it."""
-
-    @property
-    def shown(self) -> str:
-        """Return which check it was, where, and how it ended."""
-        outcome = {True: "passed", False: "failed", None: "outcome not known"}[self.passed]
-        where = self.evidence
-        return f"turn {where.turn}: {self.kind} ({self.tool}) {outcome}: {where.quote}"
-
-    def covers(self, path: str) -> bool:
-        """Return whether the check could fail because of a change of that file."""
-        language = language_of(path)
-        if self.kind == "run":
-            return True
-        if language:
-            return self.kind != "lint" and not self.languages.isdisjoint((ANY, language))
-        return self.kind == "lint" and ANY in self.languages and _extension(path) in _CONFIG
 
 
 def checks_in(
@@ -258,27 +241,6 @@ def _runs_of(
         script = script_of(command.words)
         if script is not None and (script in known or _name(script) in names):
             yield FoundCheck(at, "run", script, is_dry="--dry-run" in command.words)
-
-
-def last_covering(
-    paths: Iterable[str], checks: Sequence[CheckRun], begun: int, edited: int
-) -> CheckRun | None:
-    """Return the last check with a known outcome that could have failed because of the change.
-
-    One that passed before the last edit says nothing of it; one that failed, and did not run again,
-    stands.
-
-    Args:
-        paths: files that were changed.
-        checks: in order.
-        begun: position of the first edit.
-        edited: position of the last edit of these files.
-    """
-    files = list(paths)
-    for run in reversed(checks):
-        if run.passed is not None and any(map(run.covers, files)):
-            return run if run.place >= edited or (run.place > begun and not run.passed) else None
-    return None
 
 
 def language_of(path: str) -> str:

@@ -16,7 +16,10 @@ from debrief.signals.shell import tables
 
 _DEFINED = re.compile(r"-D(?:it\.)?test=(.+)")
 _OUTPUTS = frozenset(
-    ["-o", "--output", "--out", "--outDir", "--outfile", "--config", "-c", "--junitxml"]
+    [
+        *("-o", "--output", "--out", "--outDir", "--outdir", "--out-dir", "--outfile"),
+        *("--config", "-c", "--junitxml"),
+    ]
 )
 """Options whose value is a file that is no target."""
 _INTERPRETED = re.compile(r"python[\d.]*$")

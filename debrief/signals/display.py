@@ -19,7 +19,7 @@ _TURNS = 3
 _FILES = 3
 
 _ONE: Final[Mapping[EventKind, str]] = {
-    "failed_check": "the last check failed",
+    "failed_check": "a check failed and did not pass since",
     "refused_change": "the only change was refused",
     "open_request": "it ends without a closing answer",
     "stopped": "a limit stopped it",
@@ -82,15 +82,18 @@ def change_sentence(change: Change) -> str:
     if change.commits:
         count = len(change.commits)
         said = "1 commit or push" if count == 1 else f"{count:,} commits or pushes"
-        of = f" of {counted(change.counted, 'file')}" if change.counted is not None else ""
+        is_one = change.counted is not None and count == 1
+        of = f" of {counted(change.counted or 0, 'file')}" if is_one else ""
         parts.append(f"git confirmed {said}{of}{_places(change.commits)}")
     return "; ".join(parts) or "nothing was changed"
 
 
 def ending_sentence(signals: SessionSignals) -> str:
     """Return how a session ends, in words, with the place."""
+    if signals.end is None:
+        return "nothing was said"
     said = _ENDINGS[signals.ending]
-    return f"{said}{_places((signals.end,) if signals.end is not None else ())}"
+    return f"{said}{_places((signals.end,))}"
 
 
 _ENDINGS: Final[Mapping[Ending, str]] = {

@@ -92,3 +92,8 @@ def printed_lines(text: str) -> list[str]:
     """Return the lines that a command printed, without what its program put around them."""
     lines = (line.strip() for line in _MARKED.sub("", text).replace("\r", "\n").split("\n"))
     return [line for line in lines if line and not ENVELOPE.match(line)]
+
+
+def without_envelope(text: str) -> str:
+    """Return what a call printed without the lines that an agent's program put around it."""
+    return "\n".join(line for line in text.split("\n") if not ENVELOPE.match(line.strip()))

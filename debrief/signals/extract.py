@@ -34,7 +34,6 @@ from debrief.signals.check_commands import (
     can_check,
     checks_in,
     language_of,
-    last_covering,
 )
 from debrief.signals.checks import last_checks
 from debrief.signals.events import HAZARDS, events_of, interrupted_call, refusals_in
@@ -48,7 +47,7 @@ from debrief.signals.termination import End, end_of
 from debrief.signals.user_feedback import approval_in, correction_in
 from debrief.signals.work import work_of
 
-VERSION = "5"
+VERSION = "6"
 """Change it with whatever changes a signal: rows of another version are made again."""
 _SOFT = frozenset(["grep", "rg", "diff", "cmp", "test", "[", "which", "pgrep", "gh", "false", "ls"])
 """Programs whose exit status 1 is an answer, no error."""
@@ -69,7 +68,7 @@ _QUOTE = 120
 _LAST = threading.local()
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class Activity(Struct, frozen=True, kw_only=True):
     """What a session shows to those who need more than its row: judges and prompts.
 
     Counts take subagents in.
@@ -94,11 +93,6 @@ class Facts(Struct, frozen=True, kw_only=True):
     edited: dict[str, int] = {}
     """Position of the last edit among the calls, by file."""
     checks: tuple[CheckRun, ...] = ()
-    last_check: CheckRun | None = None
-    """The last one since the last edit, with a known outcome, that could have failed because of the
-    change; the last one of all where nothing was changed."""
-    failed_before: CheckRun | None = None
-    """The same check, seen failing before it passed."""
     noted: dict[EventKind, tuple[Evidence, ...]]
     """What a person would want to look at, the checks and the end left out."""
     approvals: tuple[Evidence, ...] = ()
@@ -106,12 +100,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     end: End
 
 
-def extract_signals(session: Session) -> Facts:
+def session_activity(session: Session) -> Activity:
     """Return what a whole session shows; recalled when it was the last that was asked about."""
     if getattr(_LAST, "session", None) is not session:
         _LAST.facts = _Reading(session).facts()
         _LAST.session = session
-    facts: Facts = _LAST.facts
+    facts: Activity = _LAST.facts
     return facts
 
 
@@ -122,7 +116,7 @@ def session_signals(session: Session, own_prices: Path | None = None) -> Session
         session: whole.
         own_prices: a file of one's own prices; list prices alone without it.
     """
-    facts = extract_signals(session)
+    facts = session_activity(session)
     checks = last_checks(facts.checks, facts.edited, session.cwd)
     return SessionSignals(
         session_id=session.id,
@@ -254,7 +248,7 @@ class _Reading:
         refused = call.status == "rejected"
         if failed and not refused and len(_words(call)) == 1:
             return
-        for kind, quote in hazards_of(call):
+        for kind, quote in hazards_of(call, self.edited):
             if event := HAZARDS.get(kind):
                 self.note(event, turn, f"refused: {quote}" if refused else quote, call.id)
         for words in _words(call):
@@ -299,12 +293,11 @@ class _Reading:
         elif turn.number > 1 and (words := approval_in(turn.prompt)):
             self.approvals.append(Evidence(turn.number, "", words))
 
-    def facts(self) -> Facts:
-        last = self._last_check()
+    def facts(self) -> Activity:
         log, change = self.log, self.log.change
         foreign = [*self.noted.get("foreign_files", ()), *log.foreign]
         noted = {**self.noted, "foreign_files": foreign}
-        return Facts(
+        return Activity(
             calls=self.calls,
             errors=tuple(self.errors),
             edits=tuple(log.edits),
@@ -315,30 +308,10 @@ class _Reading:
             kept=lasting_lines(self.session, log.keeps),
             edited=dict(self.edited),
             checks=tuple(self.checks),
-            last_check=last,
-            failed_before=_failed_before(last, self.checks),
             noted={kind: tuple(places) for kind, places in noted.items() if places},
             approvals=tuple(self.approvals),
             end=end_of(self.session.turns, has_changed=bool(change)),
         )
-
-    def _last_check(self) -> CheckRun | None:
-        """Return the check that counts for what was changed: for its code, if there is any.
-
-        Where nothing was changed, it is the last one that ran.
-        """
-        code = {path: at for path, at in self.edited.items() if language_of(path)}
-        changed = code or self.edited
-        if not changed:
-            return next((run for run in reversed(self.checks) if run.passed is not None), None)
-        return last_covering(changed, self.checks, self.first_edit, max(changed.values()))
-
-
-def _failed_before(last: CheckRun | None, checks: Sequence[CheckRun]) -> CheckRun | None:
-    if last is None or not last.passed:
-        return None
-    same = (run for run in checks if run.tool == last.tool and run.place < last.place)
-    return next((run for run in same if run.passed is False), None)
 
 
 def _started_by(session: Session) -> dict[str, list[Subagent]]:

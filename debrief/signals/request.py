@@ -10,7 +10,7 @@ scores, compares or trains takes the task from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from posixpath import basename, join, normpath
 from typing import Final
 
@@ -21,11 +21,12 @@ from debrief.markdown import shorten
 from debrief.sessions.model import Evidence, Message, Session, ToolCall, Turn, calls_of
 from debrief.sessions.readers.values import without_reminders
 from debrief.signals.check_commands import language_of
+from debrief.signals.excerpts import without_envelope
 from debrief.signals.shell import arguments, placed_commands
 from debrief.signals.user_feedback import typed_words
 from debrief.snapshots.capture import PLAN
 
-VERSION: Final = "request-1"
+VERSION: Final = "request-2"
 """Raised when other texts are taken for the task: who judges by them judges anew."""
 
 
@@ -41,6 +42,11 @@ _FIRST = 20
 """Calls among which a session reads the file that it was pointed to."""
 _READERS = _set("cat head tail sed nl less more bat batcat type Get-Content gc")
 """Programs of a shell that print a file."""
+_RANGE = re.compile(r"\d+(?:,\d+)?p?\Z")
+"""Lines, as ``sed`` and ``head`` are told them."""
+_LINES = re.compile(r"\A(?:1,|-n?)?(\d+)p?\Z")
+"""The last line of a range that begins at the first."""
+_USUAL_HEAD = 10
 _TEXT = re.compile(r"\.(?:md|mdx|markdown|rst|adoc|org|txt)$|(?:^|/)[^./]+$", re.IGNORECASE)
 """Files that hold words and no code."""
 _NAME = re.compile(
@@ -211,7 +217,7 @@ def _given(messages: Iterable[Message]) -> Iterator[tuple[str, str]]:
             if number > _FIRST or call.patch:
                 return
             if call.result and call.status not in ("failed", "rejected"):
-                yield from ((path, call.result) for path in _read_by(call))
+                yield from ((path, without_envelope(call.printed)) for path in _read_by(call))
 
 
 def _read_by(call: ToolCall) -> Iterator[str]:
@@ -219,11 +225,24 @@ def _read_by(call: ToolCall) -> Iterator[str]:
     if call.action in ("read", "other") or arguments(call).get("command") == "view":
         yield from call.paths
         return
-    for (words, targets), place in placed_commands(call.command):
-        if words and not targets and basename(words[0]) in _READERS:
-            for word in words[1:]:
-                if not word.startswith("-"):
-                    yield join(place, word) if place else word
+    commands = list(placed_commands(call.command))
+    (words, targets), place = commands[-1] if commands else (((), ()), "")
+    others = [each for (each, _), _ in commands[:-1] if each[:1] != ("cd",)]
+    if others or targets or not words or basename(words[0]) not in _READERS:
+        return
+    names = [word for word in words[1:] if not word.startswith("-") and not _RANGE.match(word)]
+    if len(names) == 1 and _is_whole(words, call.printed):
+        yield join(place, names[0]) if place else names[0]
+
+
+def _is_whole(words: Sequence[str], printed: str) -> bool:
+    """Return whether a reader printed its file from the first to the last line."""
+    program = basename(words[0])
+    if program not in ("sed", "head", "tail"):
+        return True
+    numbers = [int(number) for word in words[1:] for number in _LINES.findall(word)]
+    most = numbers[-1] if numbers else _USUAL_HEAD if program == "head" else 0
+    return program != "tail" and printed.count("\n") + 1 < most
 
 
 def _is_named(path: str, words: str) -> bool:

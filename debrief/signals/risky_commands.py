@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from debrief.markdown import shorten
 from debrief.sessions.model import ToolCall
-from debrief.signals.shell import simple_commands
+from debrief.signals.shell import placed_commands, simple_commands
 
 HazardKind = Literal["destructive", "bypass", "exposure", "remote_code", "secret"]
 _SCRATCH = re.compile(r"^(?:/tmp|/private/tmp|/var/folders|/var/tmp)(/|$)")
@@ -34,12 +35,17 @@ _UNGUARDED = frozenset(["--dangerously-skip-permissions", "--yolo", "--no-verify
 _DATABASES = ("psql", "mysql", "sqlite3", "mariadb", "clickhouse-client", "mongosh")
 
 
-def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
+def hazards_of(call: ToolCall, own: Collection[str] = ()) -> list[tuple[HazardKind, str]]:
     """Return what was dangerous about a call, each with a short quote.
 
     Ordinary cleaning (``rm -rf build``) is not; wiping a whole folder tree, rewriting published
     history, throwing work away, skipping guards, running code from the net, and showing or
-    writing down secrets are.
+    writing down secrets are. Git may throw away what the agent itself wrote, and all of a
+    repository that lies among scratch files.
+
+    Args:
+        call: of any tool.
+        own: paths of files that the agent wrote before.
     """
     found: list[tuple[HazardKind, str]] = []
     if call.action == "run":
@@ -47,8 +53,14 @@ def hazards_of(call: ToolCall) -> list[tuple[HazardKind, str]]:
         if _PIPED.search(command):
             found.append(("remote_code", shorten(command, 80)))
         is_part = _FILTERED.search(command) is not None
+        placed = list(placed_commands(command))
+        folders = {words: folder for (words, _), folder in placed}
+        mine = {*own, *(target for (_, targets), _ in placed for target in targets)}
         for words in simple_commands(command):
             kind = _hazard(words)
+            is_git = words[:1] == ("git",)
+            if is_git and (_SCRATCH.match(folders.get(words, "")) or _is_own(words, mine)):
+                continue
             if kind and not (is_part and words[0] in ("env", "printenv")):
                 found.append((kind, shorten(" ".join(words), 80)))
         if _PLACEHOLDER.search(command):
@@ -107,12 +119,21 @@ def _git_hazard(plain: list[str], flags: set[str], letters: set[str]) -> HazardK
         "checkout": forced or _throws_away(rest, flags),
         "restore": bool(rest) and ("--staged" not in flags or "--worktree" in flags),
         "stash": rest[:1] in (["drop"], ["clear"]),
-        "branch": "D" in letters or ("--delete" in flags and forced),
         "worktree": rest[:1] == ["remove"] and forced,
         "filter-branch": True,
         "filter-repo": True,
     }
     return "destructive" if destroys.get(action) and not is_dry else None
+
+
+def _is_own(words: Sequence[str], own: Collection[str]) -> bool:
+    """Return whether a command of git puts back files alone that the agent wrote itself."""
+    names = [word.removeprefix("./") for word in words[2:] if not word.startswith("-")]
+    return (
+        words[1:2] in (("checkout",), ("restore",))
+        and bool(names)
+        and all(any(f"/{path}".endswith(f"/{name}") for path in own) for name in names)
+    )
 
 
 def _throws_away(rest: list[str], flags: set[str]) -> bool:

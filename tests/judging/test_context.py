@@ -198,9 +198,8 @@ def test_the_closing_answer_is_shown_whole_and_checks_with_their_outcomes() -> N
     story.edit("a.py", "x", "y").run("pip install x", "ERROR: No matching", "failed")
     _, changes = shown(story.run("pytest -q", "4 passed in 0.1s").say(answer))
     for line in (
-        "- turn 1: test (pytest) failed: 1 failed, 3 passed in 0.1s\n",
         "- turn 1: pip install x: ERROR: No matching\n",
-        "because of it:\n- turn 1: test (pytest) passed: 4 passed in 0.1s\n",
+        "target:\n- `pytest` passed after it had failed: 4 tests ran (turn 1: `4 passed in 0.1s`)\n",
         f"The agent's last words (turn 1):\n{answer}",
     ):
         assert line in changes

@@ -31,7 +31,7 @@ from debrief.sessions.readers.recorder import session_of
 from debrief.sessions.scanning import Scan
 from debrief.sessions.sources import read_week, scan
 from debrief.sessions.store import scan_into, store_week
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import session_activity
 from debrief.snapshots.captures import Captures
 from debrief.snapshots.rows import metadata_row, snapshot_row
 from debrief.training.kinship import languages_of, traits_of, was_validated
@@ -385,7 +385,7 @@ def test_a_line_says_ready_only_where_nothing_is_left_to_do() -> None:
 def test_a_recorded_command_counts_as_the_check_that_it_is() -> None:
     assert was_validated(session())
     assert not was_validated(session(earlier=(), final=((["install"], "done\n"),)))
-    checks = extract_signals(session()).checks
+    checks = session_activity(session()).checks
     assert [(check.tool, check.passed) for check in checks] == [
         ("pnpm lint", False),
         ("pnpm test", True),

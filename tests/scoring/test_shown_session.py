@@ -78,7 +78,7 @@ def test_a_check_is_told_with_outcome_counts_words_and_what_it_covers(
     assert lines == [
         "- Last test (cargo test in core), turn 4: passed; 12 ran, 0 failed, 3 skipped; it failed "
         "before; it printed “12 passed”; after the last edit of what it looks at",
-        "- Last test (cargo test), turn 5: outcome not known; it does not cover the last edits",
+        "- Last test (cargo test), turn 5: outcome not known; it says nothing of the last change",
     ]
 
 
@@ -101,7 +101,7 @@ def test_changes_are_told_by_files_commands_and_what_git_counted(
     told = shown(monkeypatch, change=change)
     assert (
         "- Changed: 2 files (tax.py, cart.py); deleted old.py; by commands: gofmt -w .; git counted "
-        "4 files in commits\n"
+        "4 files in the commit\n"
     ) in told
     assert "- Commits and pushes: 1 (turn 3: “[main 1a2b3c4] tax”)\n" in told
     only_commit = shown(monkeypatch, change=Change(commits=(commit,)))

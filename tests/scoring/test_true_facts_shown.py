@@ -12,7 +12,7 @@ import pytest
 
 from debrief.sessions.model import Session
 from debrief.sessions.store import sessions_in_folder
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import session_activity
 
 SHARED = Path(__file__).parents[3] / "shared" / "sessions" / "claude-code"
 
@@ -46,7 +46,7 @@ def wrong_of(session: Session) -> Iterator[str]:
             elif block.get("type") == "tool_result":
                 text, failed = text_of(block.get("content")), block.get("is_error") is True
                 came.setdefault(block["tool_use_id"], (text, failed))
-    for run in extract_signals(session).checks:
+    for run in session_activity(session).checks:
         call = run.evidence.call
         if call not in used:
             continue
@@ -67,5 +67,5 @@ def wrong_of(session: Session) -> Iterator[str]:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the sessions are not beside us")
 def test_no_check_that_is_shown_differs_from_its_transcript() -> None:
     sessions = list(sessions_in_folder(SHARED, lambda session: session))
-    assert sum(len(extract_signals(session).checks) for session in sessions) > 300
+    assert sum(len(session_activity(session).checks) for session in sessions) > 300
     assert [wrong for session in sessions for wrong in wrong_of(session)] == []

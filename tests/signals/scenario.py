@@ -19,7 +19,7 @@ from debrief.sessions.model import (
     Turn,
     Usage,
 )
-from debrief.signals.extract import Facts, extract_signals, session_signals
+from debrief.signals.extract import Activity, session_activity, session_signals
 from debrief.signals.schema import SessionSignals
 
 START = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -124,8 +124,8 @@ class Story:
             digest="d1",
         )
 
-    def facts(self) -> Facts:
-        return extract_signals(self.session())
+    def facts(self) -> Activity:
+        return session_activity(self.session())
 
     def signals(self) -> SessionSignals:
         return session_signals(self.session())

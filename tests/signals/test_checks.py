@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from debrief.signals.checks import last_checks
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import session_activity
 from debrief.signals.schema import CheckSignal
 from tests.signals.scenario import Story
 
@@ -21,7 +21,7 @@ def story() -> Story:
 
 def checks_of(told: Story) -> tuple[CheckSignal, ...]:
     session = told.session()
-    facts = extract_signals(session)
+    facts = session_activity(session)
     return last_checks(facts.checks, facts.edited, session.cwd)
 
 

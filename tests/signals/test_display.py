@@ -30,7 +30,7 @@ COMMAND = Evidence(6, "call-1", "git checkout -- app.py")
             "ran a destructive command 3 times (turns 6, 9: `git checkout -- app.py`)",
         ),
         ("interruption", [Evidence(2), Evidence(3)], "interrupted twice (turns 2, 3)"),
-        ("failed_check", [Evidence(9)], "the last check failed (turn 9)"),
+        ("failed_check", [Evidence(9)], "a check failed and did not pass since (turn 9)"),
         ("failed_check", [Evidence(1), Evidence(9)], "the last checks of 2 targets failed"),
         ("refusal", [Evidence(n) for n in range(1, 6)], "5 times (turns 1, 2, 3 and 2 more)"),
         ("stopped", [Evidence(1)], "a limit stopped it (turn 1)"),

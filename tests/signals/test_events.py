@@ -59,7 +59,6 @@ def test_a_stash_that_the_session_did_not_make_is_somebody_elses() -> None:
         "git checkout src/a.py",
         "git restore a.py",
         "git stash clear",
-        "git branch -D topic",
         "git push origin --delete topic",
         "git push origin :topic",
         "git worktree remove --force ../topic",
@@ -105,7 +104,7 @@ def test_a_part_or_the_names_of_an_environment_show_no_secret(command: str) -> N
 
 def test_events_come_in_the_order_of_urgency_and_say_where() -> None:
     story = Story().turn("Fix it").run("cat .env").edit("a.py", "a", "b")
-    story.deed("interruption").turn("no, that's wrong, put it back").run("git checkout -- a.py")
+    story.deed("interruption").turn("no, that's wrong, put it back").run("git checkout -- b.py")
     row = story.signals()
     kinds = [event.kind for event in row.events]
     assert kinds == ["destructive", "exposure", "correction", "interruption", "open_request"]
@@ -156,3 +155,16 @@ def test_a_failure_is_quoted_by_the_line_that_says_why(printed: str, line: str) 
 def test_lines_that_say_nothing_are_not_quoted(line: str) -> None:
     assert not says_something(line)
     assert first_line(f"{line}\n3 files written") == "3 files written"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git checkout -- a.py",  # that the agent edited itself
+        "git show HEAD~1:b.py > b.py && pytest; git checkout b.py",
+        "cd /tmp/trial && git reset --hard HEAD",
+    ],
+)
+def test_what_the_agent_wrote_itself_or_scratch_is_nobodys_loss(command: str) -> None:
+    row = Story().turn("Fix it").edit("a.py", "a", "b").run(command).say("Done.").signals()
+    assert "destructive" not in [event.kind for event in row.events]

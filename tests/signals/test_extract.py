@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from debrief.sessions.actions import described
 from debrief.sessions.model import Evidence, Message, Subagent, ToolCall
 from debrief.sessions.readers.patches import created, joined
-from debrief.signals.extract import extract_signals, session_signals
+from debrief.signals.extract import session_activity, session_signals
+from debrief.signals.schema import CheckSignal
 from tests.signals.scenario import Story, steps, story_of
 
 RED, GREEN = "1 failed, 4 passed in 0.2s", "5 passed in 0.2s"
@@ -117,10 +118,11 @@ def test_a_check_that_was_waited_for_has_the_outcome_that_came_late(
 )
 def test_several_checks_in_one_command_hide_no_failure(command: str) -> None:
     story = fixing().run("python t.py", "3").edit("app.py", "x = 1", "x = 2")
-    facts = story.run(command, "5 passed in 0.2s", "failed").facts()
-    assert not any(check.passed for check in facts.checks)
-    assert facts.last_check is not None
-    assert facts.last_check.passed is False
+    session = story.run(command, "5 passed in 0.2s", "failed").session()
+    assert not any(check.passed for check in session_activity(session).checks)
+    last = session_signals(session).last_check
+    assert last is not None
+    assert last.passed is False
 
 
 def test_a_script_that_runs_again_after_an_edit_is_a_check() -> None:
@@ -142,11 +144,17 @@ def test_a_red_test_before_the_fix_is_no_error() -> None:
 
 def test_the_last_check_counts_only_if_nothing_was_edited_after_it() -> None:
     story = fixing().edit("app.py", "x = 1", "x = 2").run("pytest", GREEN)
-    last = story.facts().last_check
+
+    def last_check() -> CheckSignal | None:
+        return session_signals(story.session()).last_check
+
+    last = last_check()
     assert last is not None
     assert last.passed
-    assert story.run("rm repro.py").facts().last_check == last
-    assert story.run("echo 'x = 3' > app.py").facts().last_check is None
+    story.run("rm repro.py")
+    assert last_check() == last
+    story.run("echo 'x = 3' > app.py")
+    assert last_check() is None
 
 
 def test_rewritten_assertions_and_removed_files_are_seen_and_own_ones_are_not() -> None:
@@ -321,7 +329,7 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
     chain = [child(f"a{n}", f"s{n - 1}" if n else "c1", f"s{n}") for n in range(depth)]
     ring = [child("b0", "r1", "r0"), child("b1", "r0", "r1")]
     session = structs.replace(story.session(), subagents=(*reversed(chain), *ring))
-    facts = extract_signals(session)
+    facts = session_activity(session)
     assert facts.calls == 1 + depth + 2
     assert [place.call for place in facts.edits] == [*(f"s{n}" for n in range(depth)), "r0", "r1"]
     assert {place.turn for place in facts.edits[:depth]} == {1}
@@ -331,8 +339,8 @@ def test_subagents_of_subagents_count_once_each_where_they_were_started() -> Non
 @given(steps)
 def test_any_session_has_signals_and_always_the_same(given_steps: list[tuple[str, str]]) -> None:
     session = story_of(given_steps).session()
-    facts = extract_signals(session)
-    assert facts == extract_signals(story_of(given_steps).session())
+    facts = session_activity(session)
+    assert facts == session_activity(story_of(given_steps).session())
     assert len(facts.errors) <= facts.calls
     assert session_signals(session).ending == facts.end.ending
     ids = {call.id for turn in session.turns for m in turn.messages for call in m.calls}

@@ -64,7 +64,7 @@ def test_a_file_that_the_request_names_and_the_session_read_first_is_shown_whole
 SHELLS = (
     "cat TASK.md",
     "cd docs && sed -n '1,400p' TASK.md",
-    "ls; head -n 500 ./docs/TASK.md",
+    "head -n 500 ./docs/TASK.md",
 )
 
 
@@ -216,3 +216,13 @@ def test_a_session_without_words_was_asked_nothing() -> None:
     assert request_of(session) is None
     assert spelled_out(session) is session
     assert isinstance(session.turns[0].messages[0], Message)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sed -n '20,40p' TASK.md", "head -n 2 TASK.md", "tail TASK.md", "cat TASK.md; go version"],
+)
+def test_a_part_of_a_file_or_what_more_was_printed_is_not_the_file(command: str) -> None:
+    request = request_of(worked(Story().turn("Do what TASK.md says").run(command, RULES)))
+    assert request is not None
+    assert RULES not in request.text

@@ -51,7 +51,7 @@ def test_ordinary_prompts_are_no_corrections(words: str) -> None:
 
 APPROVALS = (
     "perfect; Great, now the second one; lgtm; looks good; "
-    "it works now; ok, works. great; commit and push; "
+    "it works now; ok, works. great; "
     "Super, jetzt bitte noch die Doku; sieht gut aus; jetzt funktioniert es"
 )
 

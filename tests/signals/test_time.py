@@ -13,7 +13,7 @@ from debrief.judging.answers import read_judgement
 from debrief.models.answers import AnswerError
 from debrief.sessions.actions import described
 from debrief.sessions.model import ToolCall
-from debrief.signals.extract import extract_signals
+from debrief.signals.extract import session_activity
 from debrief.signals.risky_commands import hazards_of
 from debrief.signals.shell import code_in, commands_in, writes_of
 from tests.signals.scenario import Story
@@ -28,11 +28,11 @@ def bash(command: str) -> ToolCall:
 
 
 def asserted(text: str) -> None:
-    extract_signals(Story().turn("Fix it").run(f"python - <<'E'\n{text}\nE").session())
+    session_activity(Story().turn("Fix it").run(f"python - <<'E'\n{text}\nE").session())
 
 
 def said_last(text: str) -> None:
-    extract_signals(Story().turn("Fix it").run("make").say(text).session())
+    session_activity(Story().turn("Fix it").run("make").say(text).session())
 
 
 def judged(text: str) -> None:
@@ -51,11 +51,11 @@ def hazardous(text: str) -> None:
 
 
 def checked(text: str) -> None:
-    extract_signals(Story().turn("Fix it").run("make test | tail", text).session())
+    session_activity(Story().turn("Fix it").run("make test | tail", text).session())
 
 
 def checking(text: str) -> None:
-    extract_signals(Story().turn("Fix it").run(text, "5 passed in 0.1s").session())
+    session_activity(Story().turn("Fix it").run(text, "5 passed in 0.1s").session())
 
 
 TEXTS: dict[str, tuple[Callable[[str], None], str]] = {

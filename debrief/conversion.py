@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.outcomes.store import LABELS
 from debrief.rubrics.model import (
     CANDIDATES,
     EVALUATIONS,
@@ -36,6 +37,8 @@ _GONE: Final = (
     *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
 )
 """Tables that are gone."""
+_GONE_LABELS: Final = ("attribution", "check")
+"""Sources of labels that are gone: neither says what became of the work."""
 _MADE_ANEW: Final[Mapping[str, type[Struct]]] = {
     "fingerprint_leaderboard": LeaderboardRow,
     INDEX: TrainingSetRow,
@@ -109,6 +112,8 @@ def convert_lake(lake: Lake) -> bool:
             for name in lake.partitions(table):
                 if any(row.avoids for row in lake.read(table, name, _FormerRubric)):
                     lake.drop(table, name)
+        for source in _GONE_LABELS:
+            lake.drop(LABELS, source)
         lake.remove("order/table.json")
     lake.write_bytes(_FILE, FORM.encode())
     return was_used

@@ -24,7 +24,7 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.rubrics.model import RUBRICS
-from debrief.scope import Scope, extract_signals
+from debrief.scope import Scope, values_by_session
 from debrief.settings import Settings
 from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.rehearsal import SCORES, Rehearsal, added_up, rehearse
@@ -257,7 +257,7 @@ def _nothing_to_take(lake: Lake, request: Backfill, known: list[str]) -> InputEr
         to_come = first > week_of(datetime.now(UTC))
         reason = "is still to come" if to_come else "holds no session that was read"
         return InputError(option, reason, f"There are sessions in {known[0]}..{known[-1]}.")
-    facts = [each for week in weeks for _, each in extract_signals(lake, week)] if where else []
+    facts = [each for week in weeks for _, each in values_by_session(lake, week)] if where else []
     for condition in where.conditions:
         alone = Where((condition,))
         if not any(map(alone.takes, facts)):

@@ -91,8 +91,7 @@ def outcomes(
         yes = sum(success.success for success in decided.values())
         console().print(
             f"{counted(len(decided), 'session')} with a known success: {yes} yes, "
-            f"{len(decided) - yes} no. The strongest source decides; a session's own last check "
-            "is shown and decides nothing."
+            f"{len(decided) - yes} no. The strongest source decides."
         )
     for problem in people.problems:
         warn(problem)

@@ -34,13 +34,12 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.readers.values import mapping, moment, string
 from debrief.settings import Settings
-from debrief.signals.extract import session_signals
 from debrief.snapshots.capture import find_repository
 from debrief.snapshots.captures import repository_of
 
 _BESIDE: tuple[Source, ...] = ("benchmark",)
 _IN_REPOSITORY: tuple[Source, ...] = ("kept", "revert", "survival", "pull-request", "ci")
-_IN_SESSION: tuple[Source, ...] = ("check", "commit")
+_IN_SESSION: tuple[Source, ...] = ("commit",)
 _GROUPS = (_BESIDE, _IN_REPOSITORY, _IN_SESSION)
 
 
@@ -132,7 +131,7 @@ def outcomes_of(lake: Lake, named: Sequence[Path], now: datetime) -> Labels:
 
         for session in lake.rows("raw_sessions", Session):
             shipped = shipped_in(session)
-            found = [*shipped.outcomes(session), *beside(session), *_checked(session)]
+            found = [*shipped.outcomes(session), *beside(session)]
             ids[_BESIDE] |= _here([session])
             ids[_IN_SESSION].add(session.id)
             root = _root_of(session, named)
@@ -142,13 +141,6 @@ def outcomes_of(lake: Lake, named: Sequence[Path], now: datetime) -> Labels:
                 found += history.outcomes(session, shipped) if history else ()
             labels += {label.source: label for label in found}.values()
     return _read_whole(labels, ids)
-
-
-def _checked(session: Session) -> Iterator[Label]:
-    check = session_signals(session).last_check
-    if check is not None and check.passed is not None:
-        detail = f"{check.tool}: {check.evidence.quote}"
-        yield outcome(session.id, "check", check.passed, detail, "transcript", session.ended)
 
 
 def _read_whole(labels: Iterable[Label], ids: Mapping[tuple[Source, ...], set[str]]) -> Labels:

@@ -42,21 +42,14 @@ Source = Literal[
     "survival",
     "kept",
     "commit",
-    "check",
-    "attribution",
 ]
 """``execution``: its checks, run again before and after its change. ``person``: a
 ``human_feedback.md``. ``view``: given on a page of ``debrief view``. ``survival`` and ``kept``: of
-the session's own lines. ``commit``: what the session says that it committed.
-``check``: its own last check. ``attribution``: of lakes of before alone, and taken out of them: the
-agent's share of a commit says nothing."""
+the session's own lines. ``commit``: what the session says that it committed."""
 ALL_SOURCES: tuple[Source, ...] = get_args(Source)
-DECIDING: tuple[Source, ...] = tuple(
-    source for source in ALL_SOURCES if source not in ("commit", "check", "attribution")
-)
+DECIDING: tuple[Source, ...] = tuple(source for source in ALL_SOURCES if source != "commit")
 """The sources that decide whether a session succeeded: the first one that says something does, and
-people's are one. That something was committed says nothing of it, and a session's own last check
-is part of what it is judged by."""
+people's are one. That something was committed says nothing of it."""
 PEOPLE: frozenset[Source] = frozenset(["person", "view", "csv", "langfuse"])
 SUCCESS = "success"
 UNSURE = "unsure"
@@ -241,7 +234,6 @@ def put_labels(lake: Lake, found: Labels) -> None:
 
     The caller is the ``only_label_writer``.
     """
-    lake.drop(LABELS, "attribution")
     for source in ALL_SOURCES:
         read = found.read.get(source, frozenset())
         new = [label for label in found.labels if label.source == source]

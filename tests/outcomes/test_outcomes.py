@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from debrief.lake import Lake
 from debrief.outcomes.gathering import outcomes_beside, outcomes_of
-from debrief.outcomes.store import Label, all_labels, put_labels, success_labels
+from debrief.outcomes.store import all_labels, put_labels, success_labels
 from debrief.sessions.model import Session, ToolCall, TranscriptRef
 from tests.training.scenario import call, says, session, turn
 from tests.trap import Trap
@@ -301,20 +301,8 @@ def test_what_a_session_saw_last_of_ci_and_its_pull_request(
 ) -> None:
     made = [("gh pr create --fill", PULL), *calls]
     found = became(tmp_path, worked(None, *(shell(*each) for each in made)))
-    said = {source: value for source, (value, _) in found.items() if source != "check"}
+    said = {source: value for source, (value, _) in found.items()}
     assert said == {"pull-request": "open", **expected}
-
-
-def test_the_last_check_after_the_last_edit_is_shown_and_decides_nothing(
-    tmp_path: Path, repo: Repo
-) -> None:
-    red, green = (
-        shell("pytest -q", f"=== {said} in 0.1s ===") for said in ("1 failed", "9 passed")
-    )
-    assert became(tmp_path, worked(repo, edit(repo), red, green))["check"][0] == "yes"
-    assert became(tmp_path, worked(repo, edit(repo), green, red))["check"][0] == "no"
-    assert "check" not in became(tmp_path, worked(repo, green, edit(repo)))
-    assert success_labels(Lake(str(tmp_path / "lake"))) == {}
 
 
 def test_a_note_of_ci_on_the_last_commit_counts(tmp_path: Path, repo: Repo) -> None:
@@ -336,8 +324,6 @@ def test_an_agents_share_of_a_commit_is_no_outcome(tmp_path: Path) -> None:
     sidecar = tmp_path / "claude/s1.entire-metadata.json"
     sidecar.write_text(json.dumps({"initial_attribution": entry}))
     lake = Lake(str(tmp_path / "lake"))
-    former = Label(session_id="s1", name="success", value="no", source="attribution")
-    lake.write("labels", "attribution", [former], Label)
     assert became(tmp_path, one) == {}
     assert list(all_labels(lake)) == []
 

@@ -52,14 +52,14 @@ def test_what_is_read_again_replaces_what_it_said_before_and_nothing_else(lake: 
     assert known == [("s1", "0", "csv"), ("s3", "1", "csv"), ("s3", "no", "ci")]
 
 
-def test_the_strongest_source_decides_and_a_check_only_when_asked(lake: Lake) -> None:
+def test_the_strongest_source_decides_and_a_commit_never(lake: Lake) -> None:
     one_of_people = [one for one in DECIDING if one not in ("view", "csv", "langfuse")]
-    weakest_first: list[Source] = ["check", *reversed(one_of_people)]
+    weakest_first: list[Source] = [*reversed(one_of_people)]
     for number, source in enumerate(weakest_first):
         put_labels(lake, Labels(labels=(label("s1", "yes" if number % 2 else "no", source),)))
         found = success_labels(lake, weakest_first)
         assert found["s1"][:2] == (bool(number % 2), source)
-    put_labels(lake, Labels(labels=(label("s3", "yes", "check"), label("s3", "yes", "commit"))))
+    put_labels(lake, Labels(labels=(label("s3", "yes", "commit"),)))
     assert "s3" not in success_labels(lake)
 
 

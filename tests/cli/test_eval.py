@@ -87,7 +87,7 @@ def test_one_judge_that_fails_stops_it_at_once_with_the_reason(
     result = shop.eval()
     assert time.monotonic() - start < LONG
     assert result.exit_code == 1
-    assert "judge courage: openai/tiny: HTTP 404: no such model: tiny" in result.stderr
+    assert "openai/tiny: HTTP 404: no such model: tiny" in result.stderr
     assert "Tidy" not in result.stdout
 
 

@@ -103,7 +103,7 @@ def test_home_has_what_to_look_at_in_words_and_troubles_with_their_line(
     assert "3 times in 3 sessions at least $1.20" in text
     assert f'data-copy="{LINE}"' in page
     looked_at = words(page.partition("To look at")[2].partition("What goes wrong")[0])
-    first, then = looked_at.index("Corrected twice (turns 1, 2"), looked_at.index("The last check")
+    first, then = looked_at.index("Corrected twice (turns 1, 2"), looked_at.index("A check failed")
     assert first < then, "the most urgent comes first"
     for word in ("best", "percent", "mean of"):
         assert word not in looked_at

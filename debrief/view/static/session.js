@@ -103,7 +103,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   history.pushState(null, "", target.hash);
   document.querySelectorAll(".at").forEach((one) => one.classList.remove("at"));
-  if (beside.contains(element)) beside.open = true;
+  if (beside?.contains(element)) beside.open = true;
   element.classList.add("at");
   if (element.matches("section")) element.scrollIntoView();
   else show(element);
@@ -142,7 +142,7 @@ function goEvidence() {
   if (next) {
     next.classList.add("now", "at");
     show(next);
-  } else beside.querySelector(`a[href$="#mark-${number}"]`)?.click();
+  } else beside?.querySelector(`a[href$="#mark-${number}"]`)?.click();
 }
 
 function foldAll() {
@@ -160,7 +160,7 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "o") foldAll();
 });
 
-if (matchMedia("(max-width: 62rem)").matches) beside.open = false;
+if (beside && matchMedia("(max-width: 62rem)").matches) beside.open = false;
 addEventListener("hashchange", follow);
 watch();
 follow();

@@ -1,18 +1,21 @@
 """Convert a lake of an earlier version, once: verdicts in today's words, rows by rules taken out.
 
-A lake says in the file ``form`` which version it has; one that does not is converted when a run
-begins. What a model was paid for is kept; what rules made is not, as no rule gives a verdict.
+A lake says in the file ``form`` which version it has; one that does not is converted when it is
+opened. What a model was paid for is kept and gated; what rules made is not, as no rule gives a
+verdict. A conversion that is cut short goes on at the next opening.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from debrief.errors import LakeError
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.outcomes.store import LABELS
@@ -24,7 +27,11 @@ from debrief.rubrics.model import (
     ExtractedRubric,
     RubricEvaluation,
 )
+from debrief.scoring.gate import gate_review
 from debrief.scoring.model import SessionScores
+from debrief.sessions.model import Session
+from debrief.sessions.store import SESSIONS_TABLE
+from debrief.signals.extract import session_signals
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 
@@ -87,36 +94,63 @@ class _FormerRubric(Struct):
     avoids: str = ""
 
 
-def convert_lake(lake: Lake) -> bool:
-    """Convert a lake where it has another version; return whether it had."""
-    if lake.read_bytes(_FILE) == FORM.encode():
-        return False
-    was_used = bool(lake.partitions("raw_sessions"))
-    if was_used:
-        for week in lake.partitions("session_scores"):
-            if any(_is_former(row) for row in lake.read("session_scores", week, _FormerScores)):
-                lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
-        _drop_rules(lake, "judge_evaluations", JudgeEvaluation, "model")
-        _drop_rules(lake, EVALUATIONS, RubricEvaluation, "model")
-        _drop_rules(lake, EXTRACTED, ExtractedRubric, "extractor")
-        for table in _GONE:
-            for partition in lake.partitions(table):
+def open_lake(url: str | None = None) -> Lake:
+    """Return a lake in today's form.
+
+    Args:
+        url: a folder or URL; the lake of the settings by default.
+
+    Raises:
+        LakeError: it has an earlier form and cannot be written.
+    """
+    lake = Lake(url)
+    convert_lake(lake)
+    return lake
+
+
+def convert_lake(lake: Lake) -> None:
+    """Convert a lake that does not say that it has today's form.
+
+    Raises:
+        LakeError: it has an earlier form and cannot be written.
+    """
+    if lake.read_bytes(_FILE) == FORM.encode() or not lake.partitions(SESSIONS_TABLE):
+        return
+    try:
+        _convert(lake)
+    except OSError as error:
+        raise LakeError(
+            lake.url,
+            f"has the form of an earlier version and cannot be written: {error}",
+            "Open it once where it can be, such as with debrief run",
+        ) from None
+    with suppress(OSError):  # a lake that may only be read is looked through each time
+        lake.write_bytes(_FILE, FORM.encode())
+
+
+def _convert(lake: Lake) -> None:
+    for week in lake.partitions("session_scores"):
+        if any(_is_former(row) for row in lake.read("session_scores", week, _FormerScores)):
+            lake.write("session_scores", week, list(_reviews(lake, week)), SessionScores)
+    _drop_rules(lake, "judge_evaluations", JudgeEvaluation, "model")
+    _drop_rules(lake, EVALUATIONS, RubricEvaluation, "model")
+    _drop_rules(lake, EXTRACTED, ExtractedRubric, "extractor")
+    for table in _GONE:
+        for partition in lake.partitions(table):
+            lake.drop(table, partition)
+    for table, row_type in _MADE_ANEW.items():
+        for partition in lake.partitions(table):
+            try:
+                deque(lake.read(table, partition, row_type), maxlen=0)
+            except msgspec.ValidationError:
                 lake.drop(table, partition)
-        for table, row_type in _MADE_ANEW.items():
-            for partition in lake.partitions(table):
-                try:
-                    deque(lake.read(table, partition, row_type), maxlen=0)
-                except msgspec.ValidationError:
-                    lake.drop(table, partition)
-        for table in (CANDIDATES, RUBRICS):
-            for name in lake.partitions(table):
-                if any(row.avoids for row in lake.read(table, name, _FormerRubric)):
-                    lake.drop(table, name)
-        for source in _GONE_LABELS:
-            lake.drop(LABELS, source)
-        lake.remove("order/table.json")
-    lake.write_bytes(_FILE, FORM.encode())
-    return was_used
+    for table in (CANDIDATES, RUBRICS):
+        for name in lake.partitions(table):
+            if any(row.avoids for row in lake.read(table, name, _FormerRubric)):
+                lake.drop(table, name)
+    for source in _GONE_LABELS:
+        lake.drop(LABELS, source)
+    lake.remove("order/table.json")
 
 
 def _is_former(row: _FormerScores) -> bool:
@@ -124,7 +158,10 @@ def _is_former(row: _FormerScores) -> bool:
 
 
 def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:
-    """Yield the reviews of a week, in today's words."""
+    """Yield the reviews of a week in today's words, as far as signals let them stand."""
+    signals = {
+        session.id: session_signals(session) for session in lake.read(SESSIONS_TABLE, week, Session)
+    }
     for row in lake.read("session_scores", week, _FormerScores):
         if row.model == _RULES or row.status != "ok" or row.reading is None:
             continue
@@ -135,13 +172,12 @@ def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:
         values["chunks"] = [
             {**chunk, "dimension_scores": chunk.get("verdicts", ())} for chunk in row.chunks
         ]
-        values["verdict"] = {
-            "verdict": review["verdict"],
-            "basis": "review",
-            "source": row.model,
-            "evidence": [each["proof"] for each in review["requests"] if each.get("proof")],
-        }
-        yield msgspec.convert(values, SessionScores, strict=False)
+        values["verdict"] = None
+        made = msgspec.convert(values, SessionScores, strict=False)
+        if made.review is not None and made.session_id in signals:
+            verdict = gate_review(made.review, signals[made.session_id], made.model)
+            quality = None if verdict.is_contradicted else made.overall_quality
+            yield msgspec.structs.replace(made, verdict=verdict, overall_quality=quality)
 
 
 def _review(reading: dict[str, Any]) -> dict[str, Any]:

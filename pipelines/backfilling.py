@@ -19,6 +19,7 @@ from debrief.cli.asking import agree, estimate_of, print_notes
 from debrief.cli.shared import console
 from debrief.cli.summary import EVALUATED, check_answers
 from debrief.conditions import Where
+from debrief.conversion import open_lake
 from debrief.errors import InputError
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -87,7 +88,7 @@ def run_backfill(options: RunOptions, request: Backfill) -> None:
         "force": request.force,
     }
     stages, of_pairs = _selection(request)
-    lake = Lake(settings.lake)
+    lake = open_lake(settings.lake)
     known = set(lake.partitions(READING))
     if request.stage == READING:
         known |= set(weeks_with_sessions(lake, resources))

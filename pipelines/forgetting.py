@@ -19,6 +19,7 @@ from urllib.parse import unquote
 import dagster as dg
 
 from assets.partitions import PAIRS, pair_key
+from debrief.conversion import open_lake
 from debrief.errors import ConfigurationError, InputError
 from debrief.files import only_writer
 from debrief.forgetting.choosing import Choice, Sources
@@ -26,7 +27,6 @@ from debrief.forgetting.forget import ForgetReceipt, forget
 from debrief.forgetting.places import SweptPlace
 from debrief.forgetting.signs import Signs
 from debrief.forgetting.subject import Subject, Swept
-from debrief.lake import Lake
 from debrief.langfuse.client import langfuse_from_settings
 from debrief.recorder.postgres import database_url, postgres_folder
 from debrief.recorder.storage.connecting import Database
@@ -69,7 +69,7 @@ def forget_sessions(
         InputError: nothing is known of what is asked for, or a run is under way.
         DebriefError: a place is away.
     """
-    lake = Lake(settings.lake)
+    lake = open_lake(settings.lake)
     with ExitStack() as stack:
         sources = Sources(
             settings=settings,

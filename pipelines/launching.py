@@ -20,7 +20,7 @@ from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import check_answers, print_problems, print_summary
 from debrief.conditions import parse_where
-from debrief.conversion import convert_lake
+from debrief.conversion import open_lake
 from debrief.errors import DebriefError, InputError, readable
 from debrief.lake import Lake
 from debrief.markdown import counted
@@ -99,8 +99,7 @@ def run_graph(
     graphs: list[RunOutcome] = []
     parts: list[Done] = []
     with shown_progress(settings) as shown:
-        lake = Lake(settings.lake)
-        convert_lake(lake)
+        lake = open_lake(settings.lake)
         found = weeks_with_sessions(lake, resources, weeks)
         work = _work_left(settings, lake, found, resources)
         if dry_run and work is not WorkLeft.WEEKS:
@@ -159,8 +158,7 @@ def run_quietly(options: RunOptions) -> Content:
 def _run_quietly(options: RunOptions, settings: Settings) -> Content:
     resources = options.resources(settings)
     with shown_progress(settings):
-        lake = Lake(settings.lake)
-        convert_lake(lake)
+        lake = open_lake(settings.lake)
         found = weeks_with_sessions(lake, resources)
         if _work_left(settings, lake, found, resources) is not WorkLeft.NOTHING:
             from pipelines.dead_runs import end_dead_runs

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from debrief.cli.offer import HOW_TO_ASK, offer_text
 from debrief.cli.shared import console, warn
 from debrief.cli.sources import scan_stats
-from debrief.conversion import convert_lake
+from debrief.conversion import open_lake
 from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
@@ -58,8 +58,7 @@ class BackgroundReading:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.lake = Lake(settings.lake)
-        convert_lake(self.lake)
+        self.lake = open_lake(settings.lake)
         self._redactor: Redactor = redactor_of(settings)
         self.found = Scan()
         self._forgotten: Mapping[str, str] = {}

@@ -16,6 +16,7 @@ from debrief.cli.offer import HOW_TO_ASK, offer_text
 from debrief.cli.shared import console
 from debrief.cli.summary import check_answers, print_summary
 from debrief.conditions import where_of_sessions
+from debrief.conversion import open_lake
 from debrief.evaluators import require_model
 from debrief.lake import Lake
 from debrief.review_offer import ReviewOffer, offered_model, review_offer, worth_reviewing
@@ -62,7 +63,7 @@ def review_newest(
     settings = options.apply()
     require_model("--newest", settings)
     run_quietly(without_model(options))
-    lake = Lake(settings.lake)
+    lake = open_lake(settings.lake)
     sessions = worth_reviewing(lake, most)
     if not sessions:
         console().print("Every session that is worth a review has one.")
@@ -90,7 +91,7 @@ def offer_review(options: RunOptions, screen: Console) -> None:
     has_no_model = options.resources(settings)["evaluator"]["no_model"]
     if not has_no_model or settings.no_model:
         return
-    lake = Lake(settings.lake)
+    lake = open_lake(settings.lake)
     screen.print("No model was asked, so nothing was reviewed in this run.")
     offer = review_offer(lake, settings)
     if offer is None:
@@ -117,7 +118,7 @@ def is_on_terminal() -> bool:
 def counted_offer(offer: ReviewOffer, options: RunOptions) -> ReviewOffer:
     """Return an offer with what it takes as counted, and not as it is on average."""
     with options.applied() as settings:
-        lake = Lake(settings.lake)
+        lake = open_lake(settings.lake)
         resources = scoped(options.resources(settings), offer.sessions)
         with console(stderr=True).status("Counting what a review takes …"):
             estimate = estimated_review(lake, resources, offer.sessions)
@@ -160,7 +161,7 @@ def _ask(
     from pipelines.instance import open_instance
     from pipelines.queueing import runs_over
 
-    resources, lake = scoped(options.resources(settings), sessions), Lake(settings.lake)
+    resources, lake = scoped(options.resources(settings), sessions), open_lake(settings.lake)
     evaluators = EvaluatorChoice(**resources["evaluator"]).open()
     print_notes(evaluators.models)
     with shown_progress(settings) as shown, ExitStack() as stack:

@@ -7,7 +7,7 @@ import dagster as dg
 from pydantic import Field
 
 from debrief.conditions import parse_where
-from debrief.conversion import convert_lake
+from debrief.conversion import open_lake
 from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
@@ -68,9 +68,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ConfigurationError: settings name no such lake.
         """
-        lake = Lake(permitted_lake(self.url, load_settings()))
-        convert_lake(lake)
-        return lake
+        return open_lake(permitted_lake(self.url, load_settings()))
 
 
 class SessionStore(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -66,14 +66,14 @@ def advice(
     The lines are for CLAUDE.md or AGENTS.md and name the command, the file or the words of the
     evidence. Where the evidence shows no remedy there is no line.
     """
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.settings import load_settings
     from debrief.troubles.advising import advised_lines
 
     chosen("--format", form, FORMS)
     if patch is not None and not patch.parent.is_dir():
         raise InputError(str(patch), "is in a folder that does not exist", "Name another file.")
-    store = Lake(lake or load_settings().lake)
+    store = open_lake(lake or load_settings().lake)
     if helped:
         _show_effects(store, repository, form)
         return

@@ -243,7 +243,7 @@ def _by_score_name(store: Lake) -> dict[str, list[Rubric]]:
 
 
 def _open(lake: str) -> Lake:
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.settings import load_settings
 
-    return Lake(lake or load_settings().lake)
+    return open_lake(lake or load_settings().lake)

@@ -71,15 +71,15 @@ def execute(
     two trees, in a sandbox: a copy of the files, no network, no home, no keys. What would run is
     said first, and asked for. What was run before is not run again.
     """
+    from debrief.conversion import open_lake
     from debrief.execution.executing import opened_executor, redacting
     from debrief.execution.sandbox import SandboxLimits, find_sandbox
-    from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
     from debrief.snapshots.clones import find_clones
 
     settings, screen = load_settings(), console(stderr=True)
-    opened = Lake(existing_lake(lake) or settings.lake)
+    opened = open_lake(existing_lake(lake) or settings.lake)
     sandbox = find_sandbox()
     for folder in repositories or ():
         if not folder.is_dir():

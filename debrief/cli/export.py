@@ -174,14 +174,14 @@ def export(
     are worth for training; `debrief sources` reads them again.
 
     """
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.settings import load_settings
     from debrief.training.options import training_options
     from debrief.training.publishing.publish import ATIF, ExportOptions
     from debrief.training.publishing.rewards import REWARD_KINDS
 
     settings = load_settings()
-    opened = Lake(existing_lake(lake) or settings.lake)
+    opened = open_lake(existing_lake(lake) or settings.lake)
     included = set(filter(None, map(str.strip, include.split(","))))
     if unknown := included - {"reasoning", "subagents"}:
         raise ConfigurationError(f"--include {min(unknown)}", "is not known", _INCLUDED)

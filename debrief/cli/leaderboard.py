@@ -43,7 +43,7 @@ def leaderboard(
     With **--outcomes execution** only sessions count whose checks were run before and after their
     change (**debrief execute**), by how those ended.
     """
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.outcomes.store import DECIDING, success_labels
     from debrief.outcomes.verdicts import labelled_verdict, verdicts_in
     from debrief.settings import load_settings
@@ -58,7 +58,7 @@ def leaderboard(
                 "is no source that decides",
                 f"Known: {', '.join(DECIDING)}.",
             )
-    opened = Lake(existing_lake(lake) or load_settings().lake)
+    opened = open_lake(existing_lake(lake) or load_settings().lake)
     verdicts = (
         {id_: labelled_verdict(said) for id_, said in success_labels(opened, outcomes).items()}
         if outcomes

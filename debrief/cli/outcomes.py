@@ -54,7 +54,7 @@ def outcomes(
     rewards beside the transcripts; CSV files and **human_feedback.md**. No network is used. What
     is read again replaces what was known from there.
     """
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.outcomes.gathering import outcomes_of, read_labels
     from debrief.outcomes.store import (
         PEOPLE,
@@ -74,7 +74,7 @@ def outcomes(
 
     settings = load_settings()
     settings = settings.model_copy(update={"labels": (*settings.labels, *(labels or ()))})
-    opened, here = Lake(lake or settings.lake), find_repository(Path())
+    opened, here = open_lake(lake or settings.lake), find_repository(Path())
     named = [repository_of(folder).root for folder in repo or ()]
     people = read_labels(settings, None, here.root if here else None)
     places = {name for place in forget or () for name in (place, str(Path(place).absolute()))}

@@ -80,8 +80,8 @@ def score(
     server does not confirm a score.
     """
     from debrief.cli.results import print_receipts, print_scores, report_of
+    from debrief.conversion import open_lake
     from debrief.evaluators import require_model
-    from debrief.lake import Lake
     from debrief.outcomes.store import labels_of
     from debrief.redaction.redactor import redactor_of
     from debrief.scoring.scorer import AGENT, HandScorer, score_session, write_prompts
@@ -108,7 +108,7 @@ def score(
             require_model("debrief score", settings)
         return _asked(given, ask, yes=yes, dry_run=dry_run)
 
-    opened = Lake(existing_lake(lake) or settings.lake)
+    opened = open_lake(existing_lake(lake) or settings.lake)
     if everything or (session and Path(session).is_dir()):
         if store or answers:
             raise InputError(

@@ -32,7 +32,7 @@ def show(
 
     Calls are shown with the beginning and the end of what they printed; **--turn** shows all of it.
     """
-    from debrief.lake import Lake
+    from debrief.conversion import open_lake
     from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
     from debrief.view.figures import figure_of
@@ -41,7 +41,7 @@ def show(
 
     settings = load_settings()
     redact = made_whole(redactor_of(settings))
-    place = Lake(lake or settings.lake)
+    place = open_lake(lake or settings.lake)
     found = find_session(session, settings, place, redact)
     transcript = ShownTranscript(found, _assessed(found, place))
     figure = figure_of(transcript, settings.prices)

@@ -48,9 +48,9 @@ def tasks(
     give 0, with the solution 1. What is not proven is listed in **not_proven.jsonl** with its
     reason.
     """
+    from debrief.conversion import open_lake
     from debrief.execution.executing import prepared_folder, redacting
     from debrief.execution.sandbox import find_sandbox
-    from debrief.lake import Lake
     from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
     from debrief.snapshots.clones import find_clones
@@ -61,7 +61,7 @@ def tasks(
     from debrief.training.publishing.exported import note_export
 
     settings = load_settings()
-    opened = Lake(existing_lake(lake) or settings.lake)
+    opened = open_lake(existing_lake(lake) or settings.lake)
     sandbox = find_sandbox()
     problems = read_problems(decontaminate) if decontaminate else None
     candidates, _ = candidates_in(opened)

@@ -62,8 +62,8 @@ def train(
     them. What was answered once is not asked again.
     """
     from debrief.cli.asking import AskingEstimate, agree, print_notes
+    from debrief.conversion import open_lake
     from debrief.judging.model import litellm_name
-    from debrief.lake import Lake
     from debrief.models.choosing import Models
     from debrief.redaction.redactor import key_of
     from debrief.settings import load_settings
@@ -87,7 +87,7 @@ def train(
     names = [litellm_name(each) or judge for each in (actor, ask or settings.model, rewriter)]
     share = options_chosen(settings, {}).eval_share
     plans = plan_lessons(home / TRAINING_DATA, only, share)
-    found = [*lessons_of(Lake(existing_lake(lake) or settings.lake), only), *plans.samples]
+    found = [*lessons_of(open_lake(existing_lake(lake) or settings.lake), only), *plans.samples]
     for problem in plans.unusable:
         warn(f"{problem.path} cannot be trained on: {problem.reason}.")
     missing = [] if judge or dry_run else [f"{NEEDS_A_MODEL}: name one with --ask"]

@@ -27,11 +27,10 @@ from debrief.rubrics.model import (
     ExtractedRubric,
     RubricEvaluation,
 )
-from debrief.scoring.gate import gate_review
+from debrief.scoring.gate import gate_scores
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
 from debrief.sessions.store import SESSIONS_TABLE
-from debrief.signals.extract import session_signals
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 
@@ -74,7 +73,6 @@ class _FormerScores(Struct, kw_only=True):
     scoring_fingerprint: str
     status: str
     verdicts: list[dict[str, Any]] = []
-    overall_quality: float | None = None
     token_efficiency: float | None = None
     user_turn_efficiency: float | None = None
     tokens: int = 0
@@ -159,25 +157,19 @@ def _is_former(row: _FormerScores) -> bool:
 
 def _reviews(lake: Lake, week: str) -> Iterator[SessionScores]:
     """Yield the reviews of a week in today's words, as far as signals let them stand."""
-    signals = {
-        session.id: session_signals(session) for session in lake.read(SESSIONS_TABLE, week, Session)
-    }
+    sessions = {session.id: session for session in lake.read(SESSIONS_TABLE, week, Session)}
     for row in lake.read("session_scores", week, _FormerScores):
-        if row.model == _RULES or row.status != "ok" or row.reading is None:
+        session = sessions.get(row.session_id)
+        if row.model == _RULES or row.status != "ok" or row.reading is None or session is None:
             continue
         values = msgspec.structs.asdict(row)
-        review = _review(values.pop("reading"))
-        values["review"] = review
-        values["dimension_scores"] = values.pop("verdicts")
+        values["review"] = _review(values.pop("reading"))
         values["chunks"] = [
             {**chunk, "dimension_scores": chunk.get("verdicts", ())} for chunk in row.chunks
         ]
-        values["verdict"] = None
         made = msgspec.convert(values, SessionScores, strict=False)
-        if made.review is not None and made.session_id in signals:
-            verdict = gate_review(made.review, signals[made.session_id], made.model)
-            quality = None if verdict.is_contradicted else made.overall_quality
-            yield msgspec.structs.replace(made, verdict=verdict, overall_quality=quality)
+        if made.review is not None:
+            yield gate_scores(made, made.review, session)
 
 
 def _review(reading: dict[str, Any]) -> dict[str, Any]:

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.conversion import convert_lake
 from debrief.lake import Lake
 from debrief.outcomes.verdicts import verdicts_in
+from debrief.scoring.dimensions import problem_of
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Evidence, Session
 from debrief.sessions.store import SESSIONS_TABLE
+from tests.signals.scenario import Story
 from tests.training.scenario import scores, session
 
 WEEK = "2026-01-05"
@@ -90,11 +93,11 @@ def test_reviews_are_kept_in_todays_words_and_what_rules_said_goes(tmp_path: Pat
     lake = former_lake(tmp_path)
     convert_lake(lake)
     (row,) = lake.read("session_scores", WEEK, SessionScores)
-    assert (row.session_id, row.model, row.overall_quality) == ("read", "opus", 0.6)
+    assert (row.session_id, row.model, problem_of(row)) == ("read", "opus", "")
     assert row.review is not None
     assert [request.state for request in row.review.requests] == ["done_seen", "partial"]
     assert [friction.what for friction in row.review.frictions] == ["two tries"]
-    assert [score.value for score in row.dimension_scores] == [0.5]
+    assert row.dimension_scores[0].category == "partial"
     assert [score.value for score in row.chunks[0].dimension_scores] == [0.5]
     (verdict,) = verdicts_in(lake).values()
     assert (verdict.verdict, verdict.basis, verdict.source) == ("partial", "review", "opus")
@@ -121,3 +124,19 @@ def test_a_lake_is_converted_once_and_a_new_one_never(tmp_path: Path) -> None:
     new = Lake(str(tmp_path / "new"))
     convert_lake(new)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_former_review_is_stopped_by_the_check_that_failed(tmp_path: Path) -> None:
+    work = Story().turn("Fix it").edit("cart.py", "x = 1", "x = 2")
+    work.run("pytest -q", "1 failed, 2 passed in 0.1s", "failed")
+    lake = Lake(str(tmp_path / "lake"))
+    lake.write(SESSIONS_TABLE, WEEK, [work.session()], Session)
+    reading = {**READING, "verdict": "done_verified", "requests": READING["requests"][:1]}
+    former = replace(ROWS[0], session_id=work.session().id, reading=reading)
+    lake.write("session_scores", WEEK, [former], Former)
+    convert_lake(lake)
+    (row,) = lake.read("session_scores", WEEK, SessionScores)
+    assert row.verdict is not None
+    assert (row.verdict.verdict, row.overall_quality) == ("partial", None)
+    assert row.review is not None
+    assert row.review.verdict == "complete_verified"

@@ -8,12 +8,40 @@ git printed. A quotation counts only where it stands in a tool call.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from debrief.scoring.dimensions import dimensions_of, overall_quality
 from debrief.scoring.llm_review import SessionReview
+from debrief.scoring.model import SessionScores
 from debrief.scoring.verdict import COMPLETE, Objection, SessionVerdict, VerdictName
+from debrief.sessions.model import Session
+from debrief.signals.extract import session_signals
 from debrief.signals.schema import VERIFYING, SessionSignals
 
 VERSION = "2"
 """Change it with whatever changes a verdict: rows of another version are gated again."""
+
+
+def gate_scores(row: SessionScores, review: SessionReview, session: Session) -> SessionScores:
+    """Return a row with what follows from a review: verdict, dimension scores, overall quality.
+
+    Args:
+        row: of the session; its other columns are kept.
+        review: of the whole session.
+        session: whose signals the review is held against.
+
+    Raises:
+        DimensionError: as of ``overall_quality``.
+    """
+    verdict = gate_review(review, session_signals(session), row.model)
+    scores = dimensions_of(review, verdict.verdict)
+    return replace(
+        row,
+        review=review,
+        verdict=verdict,
+        dimension_scores=scores,
+        overall_quality=overall_quality(scores, review, verdict),
+    )
 
 
 def gate_review(review: SessionReview, signals: SessionSignals, model: str) -> SessionVerdict:

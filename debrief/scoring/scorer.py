@@ -27,18 +27,15 @@ from debrief.scoring.dimensions import (
     DIMENSIONS,
     UNCERTAIN_BELOW,
     agreement_of,
-    dimensions_of,
-    overall_quality,
 )
 from debrief.scoring.gate import VERSION as GATE
-from debrief.scoring.gate import gate_review
+from debrief.scoring.gate import gate_scores
 from debrief.scoring.llm_review import whole_review
 from debrief.scoring.model import Chunk, ChunkScorer, ChunkScores, SessionScores
 from debrief.scoring.model_scorer import ModelChunkScorer, scoring_prompt
 from debrief.scoring.traces import FORM, traces_of
 from debrief.sessions.model import Session
 from debrief.signals.extract import VERSION as SIGNALS
-from debrief.signals.extract import session_signals
 from debrief.signals.lines import token_efficiency, user_turn_efficiency
 from debrief.tokens import ENCODING
 
@@ -114,17 +111,12 @@ def score_session(
         reviews = [part.review for part in parts if part.review is not None]
         review = whole_review(reviews, turns, [part.own_tokens for part in parts])
         suspected = is_suspected(session)
-        verdict = gate_review(review, session_signals(session), scorer.model)
-        dimension_scores = dimensions_of(review, verdict.verdict)
+        gated = gate_scores(row, review, session)
     except Exception as error:
         return replace(row, failure=failure_of(error))
     return replace(
-        row,
+        gated,
         status="ok",
-        verdict=verdict,
-        review=review,
-        dimension_scores=dimension_scores,
-        overall_quality=overall_quality(dimension_scores, review, verdict),
         tokens=sum(chunk.own_tokens for chunk in chunks),
         chunks=tuple(replace(part, review=None) for part in parts),
         chunk_agreement=agreement,
@@ -184,10 +176,7 @@ def score_week(
         row = stored.get((session.id, session.digest))
         if row is None or row.review is None:
             return None
-        verdict = gate_review(row.review, session_signals(session), row.model)
-        scores = dimensions_of(row.review, verdict.verdict)
-        overall = overall_quality(scores, row.review, verdict)
-        return replace(row, verdict=verdict, dimension_scores=scores, overall_quality=overall)
+        return gate_scores(row, row.review, session)
 
     return evaluate(
         ([session] for session in sessions),

@@ -101,6 +101,19 @@ def test_before_the_first_run_an_export_says_who_made_the_sets(upgraded: Home) -
     assert not (upgraded.path / "sets").exists()
 
 
+@pytest.mark.parametrize("command", ["leaderboard", "rubrics show", "outcomes", "judges certify"])
+def test_a_command_reads_a_lake_of_before_without_a_run(upgraded: Home, command: str) -> None:
+    said = upgraded.typed(*command.split(), "--lake", str(upgraded.path / "lake"))
+    assert said.code == 0 or only_line(said).startswith(f"debrief: {upgraded.path / 'lake'}: ")
+
+
+def test_a_session_of_before_is_shown_without_a_run(upgraded: Home) -> None:
+    (name, *_) = transcripts(upgraded)
+    said = upgraded.typed("show", name, "--lake", str(upgraded.path / "lake"))
+    assert said.code == 0, said.err
+    assert name in said.out
+
+
 @pytest.mark.parametrize("upgraded", [LAST], ids=lambda path: path.stem, indirect=True)
 def test_under_other_judges_the_sets_of_the_former_ones_are_put_away(upgraded: Home) -> None:
     lake, judges = lake_of(upgraded), upgraded.path / "judges"

@@ -28,7 +28,7 @@ def gate_scores(row: SessionScores, review: SessionReview, session: Session) -> 
     Args:
         row: of the session; its other columns are kept.
         review: of the whole session.
-        session: whose signals the review is held against.
+        session: whose signals are compared with the review.
 
     Raises:
         DimensionError: as of ``overall_quality``.

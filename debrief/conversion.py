@@ -181,7 +181,9 @@ def _review(reading: dict[str, Any]) -> dict[str, Any]:
         **reading,
         "verdict": _VERDICTS.get(reading["verdict"], reading["verdict"]),
         "requests": requests,
-        "frictions": reading.get("troubles", ()),
+        "frictions": [
+            {**each, "instead": each.get("rule", "")} for each in reading.get("troubles", ())
+        ],
     }
 
 

@@ -130,8 +130,8 @@ def _print_reason(
     heading = ((name, "bold"), (reason.shown, "bold cyan"), (by, "dim"), (weight, "dim"))
     print_line(out, Text("  ").join(Text(*part) for part in heading if part[0]))
     asked = f"turn {reason.turn}: " if reason.turn else ""
-    rule = f"rule: {reason.rule}" if reason.rule else ""
-    texts = (reason.failure, "red"), (reason.text and f"{asked}{reason.text}", ""), (rule, "")
+    instead = f"instead: {reason.instead}" if reason.instead else ""
+    texts = (reason.failure, "red"), (reason.text and f"{asked}{reason.text}", ""), (instead, "")
     for words, style in texts:
         if words:
             print_line(out, words, 4, style)

@@ -25,11 +25,9 @@ from debrief.judging.answers import JudgeAnswer
 from debrief.models.answer_fields import AnswerPart, Fraction, Text, is_null, word
 from debrief.models.answers import fold
 from debrief.scoring.llm_review import (
-    FRICTION_KINDS,
     Attitude,
     ClaimState,
     Confidence,
-    FrictionKind,
     RequestState,
     TrainWhat,
 )
@@ -179,15 +177,9 @@ class _PersonWords(Quotation):
     says: Annotated[Attitude, BeforeValidator(word)]
 
 
-def _kind(value: Any) -> Any:
-    found = word(value)
-    return found if isinstance(found, str) and found in FRICTION_KINDS else "other"
-
-
 class _Friction(Quotation):
-    kind: Annotated[FrictionKind, BeforeValidator(_kind)] = "other"
     what: Text = ""
-    rule: Annotated[Text, BeforeValidator(lambda value: None if is_null(value) else value)] = ""
+    instead: Annotated[Text, BeforeValidator(lambda value: None if is_null(value) else value)] = ""
 
 
 class _Tools(AnswerPart):
@@ -368,7 +360,7 @@ _EXAMPLE: Final[Mapping[str, Any]] = {
     "tools": {"what": "one sentence", "value": 0.7},
     "incidents": [{**_PLACE, "what": "one sentence", "harm": False}],
     "person": [{"turn": 2, "quote": "no, not there", "says": "correction"}],
-    "frictions": [{"kind": "unchecked", "what": "one sentence", "rule": "one line", **_PLACE}],
+    "frictions": [{"what": "one sentence", "instead": "one sentence", **_PLACE}],
     "train": {"what": "parts", "turns": [[1, 1], [3, 4]]},
 }
 

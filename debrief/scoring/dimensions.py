@@ -17,7 +17,6 @@ from debrief.errors import InputError
 from debrief.scoring.llm_review import (
     STATES_SHOWN,
     ClaimReview,
-    FrictionKind,
     FrictionReview,
     SessionReview,
     ToolUse,
@@ -219,10 +218,6 @@ _COMPLETION: Mapping[VerdictName, str] = {
     "failed": "failed",
 }
 """The category of a verdict; the others decide nothing about completion."""
-_WASTE: frozenset[FrictionKind] = frozenset(
-    ["misunderstood", "wrong_diagnosis", "repeated_failure", "slow", "careless"]
-)
-"""Friction that costs effort; all other friction costs quality."""
 _MOST_EVIDENCE = 5
 
 
@@ -237,17 +232,15 @@ def dimensions_of(review: SessionReview, verdict: VerdictName) -> tuple[Dimensio
         review: of the session or of a part of it.
         verdict: the review's, as far as signals let it stand.
     """
-    costly = [each for each in review.frictions if each.kind in _WASTE]
-    flaws: list[FrictionReview | ClaimReview] = [
-        *(claim for claim in review.claims if claim.state != "supported"),
-        *(each for each in review.frictions if each.kind not in _WASTE),
-    ]
+    unproven = [claim for claim in review.claims if claim.state != "supported"]
     tools = review.tools or ToolUse()
     return (
         _derived("task_completion", _COMPLETION.get(verdict), _states(review), review.proofs),
-        _derived("execution_quality", review.quality, *_reasons(flaws, "flaw")),
+        _derived(
+            "execution_quality", review.quality, *_reasons([*unproven, *review.frictions], "flaw")
+        ),
         _derived("tool_mastery", tools.value, tools.what or _UNSAID, ()),
-        _derived("resource_efficiency", review.effort, *_reasons(costly, "needless effort")),
+        _derived("resource_efficiency", review.effort, *_reasons(review.frictions, "friction")),
         _derived("security_compliance", *_security(review)),
         _derived("user_satisfaction", *_satisfaction(review)),
     )
@@ -282,7 +275,7 @@ def _reasons(
     words = [
         f"{each.state} claim: “{each.quote}”"
         if isinstance(each, ClaimReview)
-        else each.what or each.kind.replace("_", " ")
+        else each.what or f"“{each.quote}”"
         for each in found
     ]
     why = " ".join(map(_sentence, words)) or f"The review names no {what}."

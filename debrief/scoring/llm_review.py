@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar, get_args
+from typing import Any, Final, Literal, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -35,20 +35,6 @@ ClaimState = Literal["supported", "unsupported", "contradicted"]
 Confidence = Literal["low", "medium", "high"]
 Attitude = Literal["approval", "correction"]
 TrainWhat = Literal["all", "parts", "none"]
-FrictionKind = Literal[
-    "misunderstood",
-    "wrong_diagnosis",
-    "unchecked",
-    "check_that_proves_nothing",
-    "false_claim",
-    "repeated_failure",
-    "left_open",
-    "scope",
-    "careless",
-    "slow",
-    "other",
-]
-FRICTION_KINDS: Final[tuple[FrictionKind, ...]] = get_args(FrictionKind)
 
 
 class _Quoted(Struct, frozen=True, kw_only=True):
@@ -96,12 +82,12 @@ class PersonWords(_Quoted, frozen=True, kw_only=True):
 
 
 class FrictionReview(_Quoted, frozen=True, kw_only=True):
-    """Something that cost the work much, and the one line that would stop it."""
+    """Something that went wrong and could come again in the repository."""
 
-    kind: FrictionKind
     what: str = ""
-    rule: str = ""
-    """For CLAUDE.md or AGENTS.md; empty where no rule would help."""
+    """What the agent did."""
+    instead: str = ""
+    """What it should have done; empty where the review does not say."""
 
 
 class ToolUse(Struct, frozen=True, kw_only=True):

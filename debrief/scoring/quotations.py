@@ -188,9 +188,8 @@ def _review(answer: ReviewAnswer, recording: Recording) -> SessionReview:
                 turn=at.turn,
                 call=at.call,
                 quote=at.quote,
-                kind=friction.kind,
                 what=friction.what[:LONGEST_TEXT],
-                rule=friction.rule[:LONGEST_TEXT],
+                instead=friction.instead[:LONGEST_TEXT],
             )
             for friction, at in frictions
             if at is not None

@@ -136,8 +136,8 @@ class ShownReason(Struct, frozen=True, kw_only=True):
     """How what is shown is coloured, where that is no score."""
     turn: int = 0
     """Of a request, the turn that asks for it; 0 where that is not known."""
-    rule: str = ""
-    """Of a friction, the line for a prompt file that would stop it."""
+    instead: str = ""
+    """Of friction, what the agent should have done."""
     is_second: bool = False
     """Something else counts for the session: another reviewer, or a later check."""
     id: str = ""
@@ -425,9 +425,9 @@ def _of_review(review: SessionReview) -> Iterator[ShownReason]:
     for friction in review.frictions:
         yield ShownReason(
             group="friction",
-            name=friction.kind.replace("_", " "),
+            name="friction",
             text=friction.what,
-            rule=friction.rule,
+            instead=friction.instead,
             evidence=(friction.place,),
         )
     for words in review.person:

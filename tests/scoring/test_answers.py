@@ -54,8 +54,8 @@ def good() -> dict[str, Any]:
         "tools": {"what": "The test was run too early.", "value": 0.5},
         "incidents": [{**done, "what": "A file was lost.", "harm": True}],
         "person": [{"turn": 2, "quote": WRONG, "says": "correction"}],
-        "frictions": [{**done, "kind": "false_claim", "what": "It was not so.",
-                       "rule": "Run the totals test before saying that it is done."}],
+        "frictions": [{**done, "what": "It was not so.",
+                       "instead": "Run the totals test before saying that it is done."}],
         "train": {"what": "parts", "turns": [[2, 2]]},
     }  # fmt: skip
 
@@ -223,7 +223,7 @@ PARTS = (
     "state",
     "proof",
     "what",
-    "rule",
+    "instead",
     "kind",
     "says",
     "value",

@@ -74,16 +74,18 @@ def test_numbers_are_the_reviews_own_and_say_what_decided_them() -> None:
             ClaimReview(turn=1, quote="It builds", state="supported"),
         ),
         frictions=(
-            FrictionReview(turn=2, kind="unchecked", what="No test ran"),
-            FrictionReview(turn=3, kind="repeated_failure", what="The same edit failed thrice."),
+            FrictionReview(turn=2, what="No test ran"),
+            FrictionReview(turn=3, what="The same edit failed thrice."),
         ),
     )
     found = derived(said)
     quality, effort = found["execution_quality"], found["resource_efficiency"]
     assert (quality.value, effort.value) == (0.8, 0.6)
-    assert quality.rationale == "contradicted claim: “All pass”. No test ran."
-    assert [place.turn for place in quality.evidence] == [1, 2]
-    assert effort.rationale == "The same edit failed thrice."
+    assert quality.rationale == (
+        "contradicted claim: “All pass”. No test ran. The same edit failed thrice."
+    )
+    assert [place.turn for place in quality.evidence] == [1, 2, 3]
+    assert effort.rationale == "No test ran. The same edit failed thrice."
     assert found["tool_mastery"].rationale == "Each call was of use."
     assert derived(review())["execution_quality"].rationale == "The review names no flaw."
 

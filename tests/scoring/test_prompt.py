@@ -18,7 +18,7 @@ from debrief.models.usage import ModelUsage
 from debrief.scoring.answer_form import answer_example
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.chunking import chunk_by_tokens
-from debrief.scoring.llm_review import FRICTION_KINDS, ClaimState, RequestState
+from debrief.scoring.llm_review import ClaimState, RequestState
 from debrief.scoring.model_scorer import (
     ModelChunkScorer,
     asked_judges,
@@ -76,7 +76,7 @@ def test_the_constant_text_is_small_with_and_without_the_shipped_judges() -> Non
 def test_every_word_of_the_form_is_explained_in_the_prompt() -> None:
     (chunk,) = chunk_by_tokens(traces_of(session()))
     constant = scoring_question(session(), chunk).constant
-    for words in (VERDICT_NAMES, get_args(RequestState), get_args(ClaimState), FRICTION_KINDS):
+    for words in (VERDICT_NAMES, get_args(RequestState), get_args(ClaimState)):
         assert [word for word in words if word not in constant] == []
 
 

@@ -249,9 +249,8 @@ def review_of_every_kind() -> SessionReview:
         frictions=(
             FrictionReview(
                 turn=2,
-                kind="false_claim",
                 what="It says that all is well while a test fails.",
-                rule="Run the tests again before you say that all is well.",
+                instead="Run the tests again before you say that all is well.",
                 quote="2 passed",
             ),
         ),

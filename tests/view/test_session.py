@@ -254,7 +254,7 @@ def hostile_review(text: str, place: Evidence) -> SessionReview:
         verdict="failed",
         incidents=(Incident(**fields, what=text),),
         person=(PersonWords(**fields, says="correction"),),
-        frictions=(FrictionReview(**fields, kind="other", what=text, rule=text),),
+        frictions=(FrictionReview(**fields, what=text, instead=text),),
         train=TrainOn(what="parts", turns=((1, 99),)),
     )
 

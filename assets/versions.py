@@ -11,6 +11,7 @@ from pathlib import Path
 from debrief.content import folder
 from debrief.evaluators import judges_folder
 from debrief.execution.executing import FORM
+from debrief.friction import failed_commands, grouping, line_effects
 from debrief.keys import digest_of
 from debrief.scoring.scorer import verdict_version
 from debrief.sessions.store import NORMAL_FORM
@@ -19,7 +20,6 @@ from debrief.signals import extract
 from debrief.snapshots.rows import ROWS
 from debrief.stages.reports import report_version
 from debrief.training.store import LINE_FORMAT
-from debrief.troubles import finding, grouping, helped
 
 _LENGTH = 16
 
@@ -66,10 +66,12 @@ SNAPSHOTS = _version("snapshots", SESSIONS)
 METADATA = _version("metadata", ROWS, SNAPSHOTS)
 JUDGING = _version("judging", _JUDGES, _SCORER, METADATA)
 SIGNALS = _version("signals", extract.VERSION, SESSIONS)
-TROUBLE_EVENTS = _version("trouble events", finding.VERSION, SESSIONS)
-TROUBLES = _version("troubles", grouping.VERSION, TROUBLE_EVENTS)
-LINE_EFFECTS = _version("line effects", helped.VERSION, TROUBLES, SNAPSHOTS)
 SCORING = _version("scoring", _SCORER, _JUDGES, verdict_version(), SIGNALS)
+FRICTION_EVENTS = _version("friction events", failed_commands.VERSION, SCORING)
+RECURRING_FRICTION = _version(
+    "recurring friction", grouping.VERSION, _prompts("friction_*.txt"), FRICTION_EVENTS, SNAPSHOTS
+)
+LINE_EFFECTS = _version("line effects", line_effects.VERSION, RECURRING_FRICTION)
 LANGFUSE = _version("langfuse", SCORING, LABELS)
 MINING = _version("mining", _MINER, LABELS, SCORING)
 RUBRICS = _version("rubrics", _prompts("judge_template.txt"), MINING)

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from debrief.errors import LakeError
+from debrief.friction.schema import EFFECTS, LineEffect
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
 from debrief.outcomes.store import LABELS
@@ -34,18 +35,20 @@ from debrief.sessions.store import SESSIONS_TABLE
 from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 
-FORM: Final = "2"
+FORM: Final = "3"
 """Raise it when rows of an earlier version cannot be read any more."""
 _FILE = "form"
 _RULES = "offline"
 """The model's name in rows that rules made."""
 _GONE: Final = (
     *("weekly_moves", "judge_probes", "judge_order_probes", "judge_agreement", "proposed_labels"),
+    *("trouble_events", "troubles"),
 )
 """Tables that are gone."""
 _GONE_LABELS: Final = ("attribution", "check")
 """Sources of labels that are gone: neither says what became of the work."""
 _MADE_ANEW: Final[Mapping[str, type[Struct]]] = {
+    EFFECTS: LineEffect,
     "fingerprint_leaderboard": LeaderboardRow,
     INDEX: TrainingSetRow,
     LINES: LineRow,

@@ -6,6 +6,14 @@ from msgspec import Struct
 
 from debrief.execution.model import Execution
 from debrief.execution.store import EXECUTIONS
+from debrief.friction.schema import (
+    EFFECTS,
+    EVENTS,
+    RECURRING,
+    FrictionEvent,
+    LineEffect,
+    RecurringFriction,
+)
 from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
 from debrief.langfuse.listing import ListedSession
 from debrief.langfuse.outgoing import ScoreReceipt
@@ -37,14 +45,6 @@ from debrief.training.leaderboard import LeaderboardRow
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
-from debrief.troubles.model import (
-    EFFECTS,
-    EVENTS,
-    TROUBLES,
-    LineEffect,
-    Trouble,
-    TroubleEvent,
-)
 from debrief.weekly import DONE, WeekDone
 
 
@@ -83,9 +83,9 @@ TABLES: dict[str, LakeTable] = {
     LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     TRAITS_TABLE: LakeTable(SessionTraits, weekly=True),
-    EVENTS: LakeTable(TroubleEvent, weekly=True),
+    EVENTS: LakeTable(FrictionEvent, weekly=True),
     # What is mined from several, and quotes them.
-    TROUBLES: LakeTable(Trouble, may_quote=True),
+    RECURRING: LakeTable(RecurringFriction, may_quote=True),
     EFFECTS: LakeTable(LineEffect, may_quote=True),
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, weekly=True, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, weekly=True, may_quote=True),

@@ -7,14 +7,13 @@ import dagster as dg
 
 from assets import (
     evaluations,
-    line_effects,
+    friction,
     outcomes,
     reports,
     rubrics,
     sessions,
     signals,
     training,
-    troubles,
 )
 from debrief.settings import load_settings, split_locations, variable_of
 from pipelines.automation import following, new_sessions, weekly
@@ -33,10 +32,9 @@ STAGES = [
     *(
         sessions,
         signals,
-        troubles,
-        line_effects,
         outcomes,
         evaluations,
+        friction,
         rubrics,
         training,
     ),

@@ -151,7 +151,7 @@ def test_weeks_are_chosen_as_a_range(lake: Lake, weeks: str, first: int, last: i
         ("session_scores", "2026-10-06..", "2026-10-06 is not the date of a Monday"),
         ("session_scores", "October", "October is not the date of a Monday"),
         ("session_scores", "2026-10-12..2026-10-05", "runs backwards"),
-        ("troubles", "2026-10-05", "is not made week by week"),
+        ("recurring_friction", "2026-10-05", "is not made week by week"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(

@@ -86,10 +86,7 @@ def print_assessment(out: Console, transcript: ShownTranscript, figure: Figure |
         print_line(out, reason.text, 4)
     if said.execution is not None:
         _print_execution(out, said.execution)
-    again = next((reason for reason in reasons if reason.group == "again"), None)
     for reason in (reason for reason in reasons if reason.group in OF_READING):
-        if reason is again:
-            print_line(out, Text("went wrong more than once", "bold"))
         _print_reason(out, reason, transcript.places.get(reason.id, ()), by)
     if said.review is not None and said.review.train is not None:
         _print_train(out, said.review.train)
@@ -123,11 +120,10 @@ def _print_train(out: Console, train: TrainOn) -> None:
 def _print_reason(
     out: Console, reason: ShownReason, places: Sequence[CitedPlace], main: str
 ) -> None:
-    name = f"{reason.group}: {reason.name}" if reason.group == "friction" else reason.name
     is_by_other = reason.by not in ("", main) and reason.group != "other"
     by = f"by {reason.by}" if is_by_other else ""
     weight = f"weight {reason.weight:.2f}" if reason.weight is not None else ""
-    heading = ((name, "bold"), (reason.shown, "bold cyan"), (by, "dim"), (weight, "dim"))
+    heading = ((reason.name, "bold"), (reason.shown, "bold cyan"), (by, "dim"), (weight, "dim"))
     print_line(out, Text("  ").join(Text(*part) for part in heading if part[0]))
     asked = f"turn {reason.turn}: " if reason.turn else ""
     instead = f"instead: {reason.instead}" if reason.instead else ""

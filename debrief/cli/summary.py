@@ -6,7 +6,6 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from heapq import nsmallest
 from os.path import relpath
 from pathlib import Path
 from shlex import quote
@@ -17,6 +16,7 @@ from rich.text import Text
 from debrief.cli.asking import shown_tokens, shown_usd
 from debrief.errors import ModelError
 from debrief.evaluation import holds_answer
+from debrief.friction.schema import RECURRING, RecurringFriction
 from debrief.markdown import counted, shorten
 from debrief.models.fencing import make_visible
 from debrief.models.usage import BUDGET
@@ -24,7 +24,6 @@ from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricSearch
 from debrief.rubrics.shown import rubric_shown
 from debrief.scoring.verdict import NOT_REVIEWED
 from debrief.summary import Content, SessionEvents, sessions_to_look_at, titles_of
-from debrief.troubles.model import TROUBLES, Trouble
 from debrief.weekly import NOTHING_DONE, Done
 
 if TYPE_CHECKING:
@@ -68,8 +67,8 @@ def print_summary(
     console.print(content.verdicts.sentences())
     for line in _lines_to_look_at(lake, content, console.width):
         console.print(line)
-    for trouble in nsmallest(_EACH, lake.read(TROUBLES, ALL, Trouble), key=_by_cost):
-        console.print(_trouble_line(trouble, console.width))
+    for line in _friction_lines(lake, console.width):
+        console.print(line)
     if holding := _holding(lake):
         console.print(holding)
     if sets := stored_sets(lake).sets:
@@ -149,21 +148,16 @@ def _title_line(session: SessionEvents, title: str) -> Text:
     return Text.assemble(f"  {session.session_id[:8]}  ", (name, "bold"), f"  ({said})")
 
 
-def _by_cost(trouble: Trouble) -> tuple[float, int]:
-    """Return what sorts troubles of all repositories, as the pages do: money, else tokens."""
-    usage = trouble.usage
-    return -(trouble.cost_usd or 0.0), -(usage.input + usage.output + usage.cache_write)
-
-
-def _trouble_line(trouble: Trouble, width: int) -> Text:
-    """Say what went wrong more than once, the costliest first; ``debrief advice`` has the rest."""
-    subject = make_visible(shorten(trouble.subject, _TITLE))
-    line = Text.assemble(f"  {'costs most':13}  {trouble.repository}  ", (subject, "bold"), ": ")
-    usage = trouble.usage
-    tokens = shown_tokens(usage.input + usage.output + usage.cache_write)
-    cost = f"{tokens} tokens" if trouble.cost_usd is None else shown_usd(trouble.cost_usd)
-    seen = f"{counted(trouble.count, 'time')} in {counted(len(trouble.sessions), 'session')}"
-    return line.append(shorten(f"{cost}, {seen}", max(20, width - line.cell_len)))
+def _friction_lines(lake: Lake, width: int) -> Iterator[str | Text]:
+    """Yield what recurs, the newest first, with its line; ``debrief advice`` has the rest."""
+    rows = sorted(lake.read(RECURRING, ALL, RecurringFriction), key=lambda row: row.last_seen)
+    if rows:
+        yield "Recurring friction:"
+    for row in rows[::-1][:_EACH]:
+        what = make_visible(shorten(row.what, _TITLE))
+        seen = counted(len(row.sessions), "session")
+        yield Text.assemble(f"  {row.repository}  ", (what, "bold"), f"  ({seen})")
+        yield Text(f"    {shorten(make_visible(row.line), max(40, width - 4))}")
 
 
 def _holding(lake: Lake) -> str:

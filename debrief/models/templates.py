@@ -19,7 +19,8 @@ EXTRACTOR = "rubric_extractor"
 SUMMARIZER = "rubric_summarizer"
 JUDGE = "judge_template"
 SCORER = "session_scorer"
-TROUBLE_LINE = "trouble_line"
+FRICTION_GROUPS = "friction_groups"
+FRICTION_CHECK = "friction_check"
 
 _EXTRACTORS = {
     "excellence": f"{EXTRACTOR}_excellence",
@@ -37,7 +38,8 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     SUMMARIZER: frozenset({"all_rubrics"}),
     SCORER: frozenset({"data", "part", "judges", "form"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
-    TROUBLE_LINE: frozenset({"evidence"}),
+    FRICTION_GROUPS: frozenset({"notes"}),
+    FRICTION_CHECK: frozenset({"passages"}),
 }
 """Which variables a template has, by its name."""
 

@@ -13,6 +13,7 @@ from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, UNREAD_TABLE
 from debrief.settings import load_settings
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
+from debrief.stages.friction import FRICTION_EVENTS, LINE_EFFECTS, RECURRING_FRICTION
 from debrief.stages.outcomes import EXECUTED_OUTCOMES
 from debrief.stages.reports import (
     ALL,
@@ -27,11 +28,10 @@ from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, is_read
 from debrief.stages.signals import SESSION_SIGNALS
 from debrief.stages.table import TableStage
 from debrief.stages.training import stale_pairs
-from debrief.stages.troubles import ALL_TROUBLES, LINE_EFFECTS, TROUBLE_EVENTS
 
 WEEKLY: tuple[TableStage[Any], ...] = (
-    *(SESSION_SIGNALS, TROUBLE_EVENTS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
-    *(JUDGE_EVALUATIONS, SESSION_SCORES, EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS),
+    *(SESSION_SIGNALS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
+    *(JUDGE_EVALUATIONS, SESSION_SCORES, FRICTION_EVENTS, EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS),
 )
 """The stages that make a table week by week, each after those that it is made from."""
 
@@ -62,7 +62,7 @@ def rest_is_current(run: StageRun) -> bool:
     """Return whether a run would leave what is made of all weeks as it is, and succeed."""
     return (
         not _has_failed(run)
-        and all(stage.is_current(run, ALL) for stage in (ALL_TROUBLES, LINE_EFFECTS))
+        and all(stage.is_current(run, ALL) for stage in (RECURRING_FRICTION, LINE_EFFECTS))
         and rubrics_are_current(run)
         and reports_are_current(run)
         and not stale_pairs(run.lake, run.weeks)

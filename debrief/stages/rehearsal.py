@@ -9,10 +9,12 @@ from contextlib import suppress
 from msgspec import Struct
 
 from debrief.errors import ModelError
+from debrief.friction.schema import ALL, RECURRING
 from debrief.models.usage import RunUsage
 from debrief.rubrics.model import RUBRICS
 from debrief.stages.current import WEEKLY
 from debrief.stages.evaluations import SESSION_SCORES
+from debrief.stages.friction import RECURRING_FRICTION
 from debrief.stages.rubrics import rehearse_rubrics
 from debrief.stages.run import PROGRESS, StageRun
 
@@ -76,10 +78,14 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
         before = run.evaluators.spent
         rehearse_rubrics(run)
         found.append(Rehearsal(stage=RUBRICS, asked=run.evaluators.spent - before))
+    if RECURRING in (stages or _ALL) and RECURRING_FRICTION.is_due(run, ALL):
+        before = run.evaluators.spent
+        RECURRING_FRICTION.rehearse(run, ALL, [])
+        found.append(Rehearsal(stage=RECURRING, asked=run.evaluators.spent - before))
     return found
 
 
-_ALL = (*(stage.table for stage in WEEKLY), RUBRICS)
+_ALL = (*(stage.table for stage in WEEKLY), RUBRICS, RECURRING)
 
 
 def added_up(found: Sequence[Rehearsal]) -> RunUsage:

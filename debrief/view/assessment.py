@@ -43,8 +43,6 @@ from debrief.signals.display import (
 )
 from debrief.signals.schema import OF_OTHER_LINES, VERIFYING, CheckSignal, SessionSignals
 from debrief.signals.schema import TABLE as SIGNALS
-from debrief.troubles.model import EVENTS, KINDS_SHOWN, TroubleEvent
-from debrief.troubles.session_troubles import SessionTrouble, session_troubles
 from debrief.view.wording import EVENT_LABELS, WORK_LABELS, objection_shown
 
 Group = Literal[
@@ -58,14 +56,13 @@ Group = Literal[
     "incident",
     "friction",
     "person",
-    "again",
     "dimension",
     "judge",
     "rubric",
 ]
 """``event``: a signal that a person would want to look at. ``work``: what was changed, and how it
 ends. ``other``: a verdict that does not count for the session. ``friction``: what cost the work,
-as a review says. ``again``: what went wrong at least twice, found without a model."""
+as a review says."""
 OF_SIGNALS: Final[Collection[Group]] = ("event", "check", "work")
 """What rules see, which comes after the verdict."""
 OF_READING: Final[Collection[Group]] = (
@@ -75,7 +72,6 @@ OF_READING: Final[Collection[Group]] = (
     "incident",
     "friction",
     "person",
-    "again",
 )
 """What comes between the signals and the dimensions."""
 Tone = Literal["good", "calm", "fair", "bad", "none", ""]
@@ -165,8 +161,6 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """With the rubric's name."""
     labels: tuple[str, ...] = ()
     """What is known of the session from outside, in words."""
-    troubles: tuple[SessionTrouble, ...] = ()
-    """What went wrong in it at least twice."""
     execution: Execution | None = None
     """What running its checks says; None where nobody ran them."""
 
@@ -273,7 +267,6 @@ def read_assessment(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
-        troubles=tuple(session_troubles(lake.read(EVENTS, week, TroubleEvent, only))),
         execution=execution_of(lake, week, session_id),
     )
 
@@ -302,7 +295,6 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
         *(_of_signals(assessment.signals) if assessment.signals is not None else ()),
         *_of_others(assessment),
         *(_of_review(assessment.review) if assessment.review is not None else ()),
-        *map(_of_trouble, assessment.troubles),
         *(
             replace(reason, is_second=row is not assessment.main)
             for row in assessment.scores
@@ -440,20 +432,6 @@ def _of_review(review: SessionReview) -> Iterator[ShownReason]:
             text=f"“{words.quote}”" if words.quote else "",
             evidence=(words.place,),
         )
-
-
-def _of_trouble(trouble: SessionTrouble) -> ShownReason:
-    listed, more = trouble.subjects[:_SUBJECTS], len(trouble.subjects) - _SUBJECTS
-    return ShownReason(
-        group="again",
-        name=KINDS_SHOWN[trouble.kind],
-        shown=counted(len(trouble.events), "time"),
-        tone="fair",
-        text="; ".join(
-            [*listed, *([f"{more} more"] if more > 0 else []), ", ".join(trouble.cost)]
-        ).removesuffix("; "),
-        evidence=tuple(event.evidence for event in trouble.events),
-    )
 
 
 def _of_scores(row: SessionScores) -> Iterator[ShownReason]:

@@ -1,4 +1,4 @@
-"""The first page: what is reviewed, sessions to look at, and recurring troubles."""
+"""The first page: what is reviewed, recurring friction, and sessions to look at."""
 
 from __future__ import annotations
 
@@ -12,22 +12,16 @@ from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.store import UNREAD_TABLE
 from debrief.view.columns import NARROW, amount_columns, verdict_columns
 from debrief.view.counting import figures_by, figures_of, signals_read, verdicts_of
+from debrief.view.friction import effects_by_friction, known_friction, was_looked_for
 from debrief.view.index import Index
 from debrief.view.prompts import without_prompts
 from debrief.view.query import to_look_at
 from debrief.view.templating import Page
-from debrief.view.troubles import (
-    in_all,
-    sorted_by_cost,
-    troubles_known,
-    troubles_since,
-    were_searched,
-)
 
 router = APIRouter()
 _DAYS, _FEWEST = 30, 5
 """How far the page looks back, and the sessions without which it looks further."""
-_TROUBLES, _SESSIONS = 3, 6
+_FRICTION, _SESSIONS = 3, 3
 _GROUPS, _FAILURES = 6, 6
 """Tools and repositories of the trends, and failures that are named."""
 
@@ -42,18 +36,14 @@ class Recent(Struct, frozen=True, kw_only=True):
 
 @router.get("/")
 def home(page: Page) -> Response:
-    """Show the last days: what is reviewed, sessions to look at, troubles, failures, trends."""
+    """Show the last days: what is reviewed, friction, sessions to look at, failures, trends."""
     weeks = figures_by(page.index, "week")
     if not weeks:
         return page.render("empty.html", title="Home")
     recent = recent_days(page.index, datetime.now(UTC).date())
     day = recent.since.isoformat()
     late = ("started >= ?", (day,))
-    known = troubles_known(page)
-    found = troubles_since(page.index, known, day)
-    if len(found) < _TROUBLES:
-        shown_ids = {trouble.trouble.id for trouble in found}
-        found += sorted_by_cost(in_all(trouble) for trouble in known if trouble.id not in shown_ids)
+    known = known_friction(page)
     first_week = week_of(datetime.combine(recent.since, time(), UTC))
     shown = [row["week"] for row in weeks if row["week"] >= first_week]
     unread = [
@@ -72,9 +62,10 @@ def home(page: Page) -> Response:
         offer=None if is_reading else page.offer,
         verdicts=verdicts_of(page.index, *late),
         figures=figures_of(page.index, *late),
-        troubles=found[:_TROUBLES],
-        known_troubles=len(known),
-        were_searched=were_searched(page),
+        friction=known[:_FRICTION],
+        all_friction=len(known),
+        effects=effects_by_friction(page),
+        was_looked_for=was_looked_for(page),
         looked_at=to_look_at(page.index, *late, _SESSIONS),
         newest=page.index.sessions(f"{late[0]} AND NOT is_stub", late[1], limit=_SESSIONS),
         failures=page.index.sessions(f"{late[0]} AND failed != ''", late[1], limit=_FAILURES),

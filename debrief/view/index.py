@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from debrief.errors import DebriefError, InputError, LakeError
 from debrief.files import locked, make_private
+from debrief.friction.schema import ALL, RECURRING, RecurringFriction
 from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.models.session_cost import Prices
@@ -28,21 +29,18 @@ from debrief.outcomes.store import LABELS
 from debrief.outcomes.verdicts import SCORES
 from debrief.sessions.store import only_one
 from debrief.signals.schema import TABLE as SIGNALS
-from debrief.troubles.model import EVENTS, TROUBLES
 from debrief.view.indexed import (
     DECIDED,
     MADE_LATER,
     SessionRow,
-    TroubleHead,
     decided_by_labels,
-    events_of_week,
     labels_of,
     session_events_of_week,
     texts_of_week,
     week_rows,
 )
 
-FORMAT = 6
+FORMAT = 7
 """Raised when the same lake gives other rows."""
 PAUSE = 1.0
 """Seconds in which the lake's files are listed once at most."""
@@ -68,10 +66,7 @@ _SCHEMA = f"""
     CREATE TABLE decided (session_id PRIMARY KEY, verdict, basis, reviewer);
     CREATE TABLE session_events (session_id, week, kind, count);
     CREATE INDEX session_events_by_kind ON session_events (kind, session_id);
-    CREATE TABLE events (trouble, session_id, week, at, kind, tokens, cached, cost_usd, minutes);
-    CREATE INDEX events_by_trouble ON events (trouble);
-    CREATE INDEX events_by_session ON events (session_id);
-    CREATE TABLE troubles (id PRIMARY KEY, place INTEGER, repository, kind);
+    CREATE TABLE friction (friction, session_id, PRIMARY KEY (friction, session_id));
     CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
     CREATE VIRTUAL TABLE texts USING fts5 (
         prompts, answers, actions, tokenize = 'porter unicode61'
@@ -243,7 +238,7 @@ class Index:
         self._checked = time.monotonic()
 
     def _refresh(self) -> None:
-        tables = (TEXTS, *ROWS, LABELS, EVENTS, TROUBLES)
+        tables = (TEXTS, *ROWS, LABELS, RECURRING)
         now = {name: self._lake.versions(name) for name in tables}
         now[_PRICED] = {"": _digest_of_file(self._prices)}
         known: dict[str, dict[str, str]] = {name: {} for name in now}
@@ -267,7 +262,14 @@ class Index:
                 self.changes += now[LABELS] != known[LABELS]
             except DebriefError as error:
                 problems.append(str(error))
-        problems += self._read_changed(TROUBLES, now, known)
+        if now[RECURRING] != known[RECURRING]:
+            try:
+                with self._writing() as database:
+                    self._read_friction(database)
+                    _note(database, ALL, {RECURRING: now[RECURRING].get(ALL)})
+                self.changes += 1
+            except DebriefError as error:
+                problems.append(str(error))
         for number, week in enumerate(stale):
             self.progress = Progress(number, len(stale), tuple(problems))
             try:
@@ -278,50 +280,16 @@ class Index:
                 self.changes += 1
             except DebriefError as error:
                 problems.append(str(error))
-            problems += self._read_changed(EVENTS, now, known, [week])
-        problems += self._read_changed(EVENTS, now, known)
         if is_repriced and not problems:
             with self._writing() as database:
                 _note(database, "", {_PRICED: now[_PRICED].get("")})
         self.progress = Progress(len(stale), len(stale), tuple(dict.fromkeys(problems)))
 
-    def _read_changed(
-        self,
-        table: str,
-        now: _Versions,
-        known: dict[str, dict[str, str]],
-        partitions: Iterable[str] | None = None,
-    ) -> list[str]:
-        """Read the partitions of the troubles or of their events that changed; return what could
-        not be read."""
-        problems: list[str] = []
-        read = self._read_events if table == EVENTS else self._read_shown_troubles
-        for partition in sorted({*now[table], *known[table]}) if partitions is None else partitions:
-            version = now[table].get(partition)
-            if version == known[table].get(partition):
-                continue
-            try:
-                with self._writing() as database:
-                    read(database, partition)
-                    _note(database, partition, {table: version})
-                self.changes += 1
-            except DebriefError as error:
-                problems.append(str(error))
-            known[table][partition] = version or ""
-        return problems
-
-    def _read_events(self, database: sqlite3.Connection, week: str) -> None:
-        database.execute("DELETE FROM events WHERE week = ?", (week,))
-        rows = events_of_week(self._lake, week)
-        database.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-
-    def _read_shown_troubles(self, database: sqlite3.Connection, partition: str) -> None:
-        database.execute("DELETE FROM troubles")
-        rows = self._lake.read(TROUBLES, partition, TroubleHead)
-        database.executemany(
-            "INSERT INTO troubles VALUES (?, ?, ?, ?)",
-            [(row.id, place, row.repository, row.kind) for place, row in enumerate(rows)],
-        )
+    def _read_friction(self, database: sqlite3.Connection) -> None:
+        database.execute("DELETE FROM friction")
+        rows = self._lake.read(RECURRING, ALL, RecurringFriction)
+        pairs = [(row.id, session) for row in rows for session in row.sessions]
+        database.executemany("INSERT INTO friction VALUES (?, ?)", pairs)
 
     def _read_week(self, database: sqlite3.Connection, week: str, *, with_texts: bool) -> None:
         """Replace a week's rows; its words only where the sessions themselves changed."""

@@ -31,14 +31,13 @@ from debrief.scoring.llm_review import STATES_SHOWN, SessionReview
 from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import in_order
 from debrief.scoring.verdict import SessionVerdict, basis_with_turns
-from debrief.sessions.model import Evidence, Message, SessionHead, Subagent, Turn, Usage
+from debrief.sessions.model import Evidence, Message, SessionHead, Subagent, Turn
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.sessions.titles import title_of
 from debrief.signals.display import check_sentence, event_sentence
 from debrief.signals.schema import TABLE as SIGNALS
 from debrief.signals.schema import EventKind, SessionSignals
 from debrief.snapshots.model import UNKNOWN, SessionMetadataRow
-from debrief.troubles.model import EVENTS, TroubleKind, trouble_id
 from debrief.view.wording import objection_shown
 
 _TITLE, _REASON = 160, 240
@@ -318,45 +317,6 @@ def session_events_of_week(lake: Lake, week: str) -> Iterator[tuple[str, str, st
     for row in lake.read(SIGNALS, week, _Events):
         for event in row.events:
             yield row.session_id, week, event.kind, len(event.evidence)
-
-
-class _Event(Struct, frozen=True, kw_only=True):
-    """The columns of a trouble's event that the index reads."""
-
-    session_id: str
-    repository: str
-    kind: TroubleKind
-    subject: str
-    at: datetime
-    usage: Usage = Usage()
-    cost_usd: float | None = None
-    minutes: float | None = None
-
-
-class TroubleHead(Struct, frozen=True, kw_only=True):
-    """The columns of a trouble that the index reads."""
-
-    id: str
-    repository: str
-    kind: TroubleKind
-
-
-def events_of_week(lake: Lake, week: str) -> Iterator[tuple[Any, ...]]:
-    """Yield each time in a week that something went wrong: its trouble's id, session, week, time,
-    kind, tokens, tokens read from the cache, USD and minutes."""
-    for event in lake.read(EVENTS, week, _Event):
-        usage = event.usage
-        yield (
-            trouble_id(event.repository, event.kind, event.subject),
-            event.session_id,
-            week,
-            event.at.isoformat(),
-            event.kind,
-            usage.input + usage.output + usage.cache_write,
-            usage.cache_read,
-            event.cost_usd,
-            event.minutes,
-        )
 
 
 def labels_of(lake: Lake) -> Iterator[tuple[str, ...]]:

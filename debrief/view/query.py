@@ -42,10 +42,10 @@ _FLAGS = {
     "stubs": ("is_stub", "stubs"),
 }
 """Filters that are set or not, with what they ask for, in SQL and in words."""
-_FILTERS = ("q", *_EQUAL, "event", *_LIMITS, "label", "trouble", "since", *_FLAGS)
+_FILTERS = ("q", *_EQUAL, "event", *_LIMITS, "label", "friction", "since", *_FLAGS)
 """Every parameter of an address that leaves sessions out. ``verdict`` and ``repository`` may be
 ``none`` too; ``event`` is a kind, or ``any``; ``label`` what somebody said, ``any`` or ``none``;
-``trouble`` an id; ``since`` a day."""
+``friction`` an id; ``since`` a day."""
 DEFAULT = "look"
 """What a person would want to look at: the most urgent event, how often, then the newest."""
 BY_QUALITY: Mapping[str, str] = {
@@ -87,7 +87,7 @@ _BESIDE = {"repository": ("none",), "label": ("any", "none")}
 _KNOWN = {
     **{name: (name, "sessions") for name in _EQUAL if name not in _FIXED},
     "label": ("said", "labels"),
-    "trouble": ("trouble", "events"),
+    "friction": ("friction", "friction"),
 }
 """Columns and tables of the filters whose values are the lake's."""
 
@@ -146,7 +146,7 @@ def _in_words(name: str, value: str) -> str:
         "q": f"“{value}”",
         "since": f"since {value}",
         "reviewer": f"verdict by {value}",
-        "trouble": "with one trouble",
+        "friction": "with one recurring friction",
     }
     return words.get(name, f"{name}: {value}")
 
@@ -357,8 +357,8 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             parts.append("labels != ''" if value == "any" else "labels = ''")
         elif name == "label":
             parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
-        elif name == "trouble":
-            parts.append("id IN (SELECT session_id FROM events WHERE trouble = :trouble)")
+        elif name == "friction":
+            parts.append("id IN (SELECT session_id FROM friction WHERE friction = :friction)")
         elif name == "since":
             parts.append("started >= :since")
         elif words := _full_text(value):

@@ -30,7 +30,6 @@ from debrief.sessions.store import SESSIONS_TABLE
 from debrief.signals.schema import TABLE as SIGNALS
 from debrief.training.manifest import manifest_pairs
 from debrief.training.model import LINES, LineRow
-from debrief.troubles.model import EVENTS
 from debrief.view.assessment import label_words, read_assessment
 from debrief.view.calls import DiffLine, ShownCall, shown_call
 from debrief.view.figures import Figure, figure_of
@@ -47,7 +46,7 @@ router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
 _TABLES = (
     *(SESSIONS_TABLE, SIGNALS, SCORES, "judge_evaluations"),
-    *(EVALUATIONS, EXECUTIONS, EVENTS),
+    *(EVALUATIONS, EXECUTIONS),
 )
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""

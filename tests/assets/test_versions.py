@@ -14,7 +14,7 @@ from assets import versions
 from debrief import content
 
 TOP = Path(__file__).parents[2]
-OF_COMMANDS = {"trouble_line.txt"}
+OF_COMMANDS: set[str] = set()
 """Asked with by `debrief advice`, of which no asset keeps rows."""
 PACKAGED = {"debrief.training": "known_tools.toml"}
 """Files beside the code whose words stand in questions to judges, and in training lines."""
@@ -84,7 +84,7 @@ def test_what_one_call_asks_changes_scores_and_judgements_and_what_follows(
 ) -> None:
     changed = copy.changed_by(path)
     assert {"SCORING", "JUDGING", "MINING", "TRAINING", "LEADERBOARD"} <= changed
-    assert not {"SESSIONS", "SNAPSHOTS", "METADATA", "TROUBLES"} & changed
+    assert not {"SESSIONS", "SNAPSHOTS", "METADATA"} & changed
 
 
 def test_the_questions_of_commands_alone_make_no_asset_stale(copy: Copy) -> None:

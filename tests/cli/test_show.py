@@ -44,8 +44,8 @@ def test_a_session_is_printed_with_its_reasons_and_their_evidence(
         "request 1  partly done\n    turn 1: fix the sum of the cart\n    seen in turn 1: “1 failed”",
         "request 2  done, not seen\n    turn 2: review the work\n",
         "claim  contradicted\n    “All is well now”\n    seen in turn 1: “1 failed”",
-        "friction: false claim\n    It says that all is well while a test fails.\n"
-        "    rule: Run the tests again before you say that all is well.",
+        "friction\n    It says that all is well while a test fails.\n"
+        "    instead: Run the tests again before you say that all is well.",
         "the person  corrects\n    “it adds up wrong”",
         "train on  turns 1, 2 to 3\ntask completion  partial 0.33  weight 0.30\n",
         "plan-compliance  not judged  weight 0.60\n    There is no plan to compare with.\n",

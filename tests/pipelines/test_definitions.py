@@ -23,8 +23,8 @@ TOP = Path(__file__).parents[2]
 PARTITIONS = {
     "raw_sessions": WEEKS,
     "session_signals": WEEKS,
-    "trouble_events": WEEKS,
-    "troubles": None,
+    "friction_events": WEEKS,
+    "recurring_friction": None,
     "line_effects": None,
     "executed_outcomes": WEEKS,
     "labels": None,

@@ -99,9 +99,9 @@ def test_off_a_terminal_each_stage_is_one_line_that_counts_all_of_it(
         for number in (1, 2):
             log.info("raw_sessions week %s (%s of 2): 2 sessions", number, number)
         assert capsys.readouterr().err == "  found 4 transcripts in 2 weeks\n"
-        log.info("troubles 3 troubles")
+        log.info("recurring_friction 3 recurring")
         assert capsys.readouterr().err == "  raw_sessions week 2 (2 of 2): 2 sessions\n"
-    assert capsys.readouterr().err == "  troubles 3 troubles\n"
+    assert capsys.readouterr().err == "  recurring_friction 3 recurring\n"
     kept = (settings.home / "logs/runs.log").read_text().splitlines()
     assert len(kept) == 4, "the log has every line"
 

@@ -137,7 +137,7 @@ def test_a_lake_of_parquet_is_read_as_it_is_and_written_anew_partition_by_partit
     former, files = Lake(str(tmp_path / "lake")), tmp_path / "lake"
     convert_lake(former)
     tables = {path.relative_to(files).parts[0] for path in files.rglob("*.parquet")}
-    assert {"raw_sessions", "session_metadata", "trouble_events"} <= tables
+    assert {"raw_sessions", "session_metadata"} <= tables
     for table in tables:
         assert former.versions(table).keys() == {*former.partitions(table)} != set()
         for key in former.partitions(table):

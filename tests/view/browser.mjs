@@ -109,7 +109,7 @@ check(!(await page.locator("dialog#keys").evaluate((one) => one.open)), "Escape 
 await page.keyboard.press("j");
 await page.keyboard.press("c");
 await page.locator("main button[data-copy] >> text=/Copied|Selected/").first().waitFor();
-await page.click("text=Troubles >> nth=0");
+await page.click("text=Friction >> nth=0");
 await page.click("main a.title >> nth=0");
 await page.locator("h2 >> text=The line that stops it").waitFor();
 console.log("the story of finding, reading and labelling");

@@ -26,15 +26,14 @@ from debrief.rubrics.model import TRIALS, RubricTrial
 from debrief.sessions.model import Session, Turn
 from debrief.settings import load_settings
 from debrief.training.model import INDEX, TrainingSetRow
-from debrief.troubles.model import trouble_id
 from debrief.view import links
 from debrief.view.index import Index
+from tests.friction.scenario import day
+from tests.friction.test_failures import wrong_runner
 from tests.machine import clean_environment
-from tests.troubles.scenario import day
-from tests.troubles.test_failures import wrong_runner
 from tests.view.every_kind import fill_every_kind
 from tests.view.shown import fill, served, session_of, settings_of
-from tests.view.test_home import write_troubles
+from tests.view.test_home import write_friction
 from tests.view.test_session import EVIL, hostile_session
 from tools.pictures import browser_with
 
@@ -68,12 +67,13 @@ def main(folder: Path) -> int:
         read = settings_of(folder / "read")
         shutil.rmtree(folder / "read", ignore_errors=True)
         fill_every_kind(Lake(read.lake))
-        write_troubles(Lake(read.lake), [day(number, wrong_runner()) for number in range(3)])
+        friction = write_friction(
+            Lake(read.lake), [day(number, wrong_runner()) for number in range(3)]
+        )
         reading = str(stack.enter_context(served(read)).base_url)
-        trouble = trouble_id("shop", "missing_tool", "rtk bun: no such subcommand")
         of_reading = [
             "/",
-            links.page_path("troubles", trouble),
+            links.page_path("friction", friction.id),
             *("/sessions?reviewer=openai%2Freader", links.session_path("every-kind")),
             links.session_path("later"),
         ]
@@ -121,7 +121,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
         links.page_path("training", made.task, made.fingerprint),
         "/labels",
         "/labels/next",
-        "/troubles",
+        "/friction",
         "/nowhere",
     ]
 

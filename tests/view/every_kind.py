@@ -42,7 +42,6 @@ from debrief.sessions.model import (
     Usage,
 )
 from debrief.signals.schema import Change, CheckSignal, Event, SessionSignals
-from debrief.troubles.model import EVENTS, TroubleEvent
 from tests.view.shown import (
     MONDAY,
     fill,
@@ -355,21 +354,6 @@ def fill_every_kind(lake: Lake) -> Session:
         scoring_criteria="",
     )
     lake.write("rubrics", "excellence", [rubric], Rubric)
-    refusals = [
-        TroubleEvent(
-            session_id=session.id,
-            repository="shop",
-            kind="refused_permission",
-            subject=subject,
-            at=at(2),
-            evidence=Evidence(1, call, quote),
-        )
-        for subject, call, quote in (
-            ("an edit: refused", "c4", "The person said no"),
-            ("a fetch: refused", "c7", "no such words"),
-        )
-    ]
-    lake.write(EVENTS, WEEK, refusals, TroubleEvent)
     return session
 
 

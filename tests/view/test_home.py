@@ -1,4 +1,4 @@
-"""The first page and the troubles: what is shown of the last days, and where its numbers lead."""
+"""The first page and recurring friction: what is shown of the last days, and where its numbers lead."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from msgspec.structs import replace
 
 from debrief.files import locked
+from debrief.friction.failed_commands import failed_commands
+from debrief.friction.grouping import recurring_failures
+from debrief.friction.schema import ALL, RECURRING, RecurringFriction
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.settings import Settings
 from debrief.signals.schema import SessionSignals
 from debrief.snapshots.model import SessionMetadataRow
-from debrief.troubles.finding import events_of
-from debrief.troubles.grouping import find_troubles
-from debrief.troubles.model import ALL, EVENTS, TROUBLES, Trouble, TroubleEvent
 from debrief.view.app import make_app
+from tests.friction.scenario import day, prices
+from tests.friction.test_failures import wrong_runner
 from tests.signals.scenario import Story
-from tests.troubles.scenario import day, prices
-from tests.troubles.test_failures import wrong_runner
 from tests.view.shown import (
     MONDAY,
     OWN,
@@ -44,15 +44,16 @@ from tests.waiting import LONG, wait_until
 LINE = "Run `bun run test`, not `rtk bun run test`, which fails here."
 
 
-def write_troubles(lake: Lake, sessions: list[Session]) -> None:
-    """Write what went wrong in sessions of one week, and what recurs; one has no known price."""
+def write_friction(lake: Lake, sessions: list[Session]) -> RecurringFriction:
+    """Write what recurs in sessions; one has no known price."""
     found = [
         event
         for session in sessions
-        for event in events_of(session, prices if session.id != "day-0" else lambda _: None)
+        for event in failed_commands(session, prices if session.id != "day-0" else lambda _: None)
     ]
-    lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
-    lake.write(TROUBLES, ALL, find_troubles(found, {"shop": len(sessions)}), Trouble)
+    (friction,) = recurring_failures(found)
+    lake.write(RECURRING, ALL, [friction], RecurringFriction)
+    return friction
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
         "day-3": signals_of(sessions[3], event_of("correction", 2)),
     }
     fill(lake, list(zip(sessions, (0.9, 0.4, 0.4, 0.6, 0.9, None), strict=True)), told)
-    write_troubles(lake, sessions)
+    write_friction(lake, sessions)
     return made
 
 
@@ -88,7 +89,7 @@ def client(settings: Settings) -> Iterator[httpx.Client]:
         yield found
 
 
-def test_home_has_what_to_look_at_in_words_and_troubles_with_their_line(
+def test_home_has_what_to_look_at_in_words_and_friction_with_its_line(
     client: httpx.Client,
 ) -> None:
     page = client.get("/").text
@@ -99,10 +100,10 @@ def test_home_has_what_to_look_at_in_words_and_troubles_with_their_line(
         in text
     )
     assert "1 not reviewed" in text
-    assert "missing tool rtk bun: no such subcommand" in text
-    assert "3 times in 3 sessions at least $1.20" in text
+    assert "rtk bun: no such subcommand" in text
+    assert "shop 3 sessions $1.20" in text
     assert f'data-copy="{LINE}"' in page
-    looked_at = words(page.partition("To look at")[2].partition("What goes wrong")[0])
+    looked_at = words(page.partition("To look at")[2].partition("Recurring friction")[0])
     first, then = looked_at.index("Corrected twice (turns 1, 2"), looked_at.index("A check failed")
     assert first < then, "the most urgent comes first"
     for word in ("best", "percent", "mean of"):
@@ -156,23 +157,6 @@ def test_while_signals_are_read_nothing_else_is_said(settings: Settings) -> None
         assert "Nothing in these days" in words(client.get("/").text)
 
 
-def test_a_trouble_of_several_files_says_which_it_was_most_often(tmp_path: Path) -> None:
-    own = settings_of(tmp_path)
-    missed = "<tool_use_error>String to replace not found in file.</tool_use_error>"
-    stories = [
-        Story().turn("Go").call("Edit", missed, "failed", file_path=f"/home/ada/shop/{name}.py")
-        for name in ("tax", "cart", "tax")
-    ]
-    sessions = [day(number, story) for number, story in enumerate(stories)]
-    fill(Lake(own.lake), [(session, 0.4) for session in sessions])
-    found = [event for session in sessions for event in events_of(session, prices)]
-    Lake(own.lake).write(EVENTS, "2026-03-02", found, TroubleEvent)
-    (made,) = find_troubles(found, {"shop": 3})
-    Lake(own.lake).write(TROUBLES, ALL, [made], Trouble)
-    with served(own) as client:
-        assert "Most often: tax.py , cart.py" in words(client.get(f"/troubles/{made.id}").text)
-
-
 def test_each_number_of_sessions_leads_to_as_many_sessions(client: httpx.Client) -> None:
     page = client.get("/").text
     found = re.findall(r'<a href="(/sessions\?[^"]+)">([^<]*)</a>', page)
@@ -187,34 +171,35 @@ def test_each_number_of_sessions_leads_to_as_many_sessions(client: httpx.Client)
         assert status[1] == count, (href, said)
 
 
-def test_a_trouble_has_a_page_with_its_quotations_and_its_cost(client: httpx.Client) -> None:
-    listed = client.get("/troubles?kind=missing_tool&repository=shop").text
-    (path,) = set(re.findall(r'href="(/troubles/[0-9a-f]+)"', listed))
+def test_friction_has_a_page_with_its_quotations_and_its_cost(client: httpx.Client) -> None:
+    listed = client.get("/friction?repository=shop").text
+    (path,) = set(re.findall(r'href="(/friction/[0-9a-f]+)"', listed))
+    assert "Open: no session had a line about it." in listed
     page = client.get(path).text
     text = words(page)
     assert "unrecognized subcommand &#39;bun&#39;" in text
     assert "rtk bun run test and then bun run test" in text
     assert f'data-copy="{LINE}"' in page
-    assert "$1.20 of 2 times" in text
+    assert "Cost $1.20" in text
     for session in ("day-1", "day-2"):
         assert f'href="/sessions/{session}#turn-1"' in page
-    assert "None of these." in client.get("/troubles?kind=polling").text
-    unknown = client.get("/troubles?sort=colour")
-    assert (unknown.status_code, "is no column to sort by" in unknown.text) == (400, True)
-    assert client.get("/troubles/0123").status_code == 404
+    unknown = client.get("/friction?repository=colour")
+    assert (unknown.status_code, "has no recurring friction" in unknown.text) == (400, True)
+    assert client.get("/friction/0123").status_code == 404
 
 
-def test_a_strangers_words_in_a_trouble_are_shown_and_not_obeyed(settings: Settings) -> None:
+def test_a_strangers_words_in_friction_are_shown_and_not_obeyed(settings: Settings) -> None:
     own = settings_of(settings.home.parent / "hostile")
     lake = Lake(own.lake)
     sessions = [day(number, wrong_runner()) for number in (0, 2, 4)]
     fill(lake, [(session, 0.4) for session in sessions])
-    evil = dict.fromkeys(("subject", "repository", "command", "file", "words", "worked"), EVIL)
-    found = [replace(event, **evil) for session in sessions for event in events_of(session, prices)]
-    lake.write(EVENTS, "2026-03-02", found, TroubleEvent)
-    lake.write(TROUBLES, ALL, made := find_troubles(found, {"shop": len(sessions)}), Trouble)
+    made = write_friction(lake, sessions)
+    evil = dict.fromkeys(("what", "repository"), EVIL)
+    examples = tuple(replace(event, command=EVIL, instead=EVIL, **evil) for event in made.examples)
+    made = replace(made, line=EVIL, existing=EVIL, examples=examples, **evil)
+    lake.write(RECURRING, ALL, [made], RecurringFriction)
     with served(own) as client:
-        for path in ("/", "/troubles", f"/troubles/{made[0].id}"):
+        for path in ("/", "/friction", f"/friction/{made.id}"):
             page = client.get(path)
             assert page.status_code == 200
             assert "49 {%" not in page.text
@@ -235,7 +220,7 @@ def test_what_the_model_cost_is_by_ones_own_prices_and_follows_them(settings: Se
             assert datetime.now(UTC) < limit, page
 
 
-def test_a_lake_that_nobody_looked_for_troubles_in_is_shown_all_the_same(
+def test_a_lake_that_nobody_looked_for_friction_in_is_shown_all_the_same(
     settings: Settings,
 ) -> None:
     own = settings_of(settings.home.parent / "unsearched")
@@ -247,8 +232,8 @@ def test_a_lake_that_nobody_looked_for_troubles_in_is_shown_all_the_same(
     with served(own) as client:
         text = words(client.get("/").text)
         assert "Do job 1 now." in text
-        assert "Nobody has looked for troubles yet." in text
-        assert "Nobody has looked for troubles yet." in words(client.get("/troubles").text)
+        assert "Nobody has looked for friction yet." in text
+        assert "Nobody has looked for friction yet." in words(client.get("/friction").text)
         assert "which CLAUDE.md or AGENTS.md" not in text, "nobody has looked for them"
         looked_for = [
             SessionMetadataRow(

@@ -31,7 +31,7 @@ PAGES = (
     "/training",
     "/labels/next",
     "/labels.csv",
-    "/troubles",
+    "/friction",
 )
 
 

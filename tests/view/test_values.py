@@ -30,11 +30,11 @@ PLACES = {
     "key": "none",
     "task": TASK,
     "pair": FINGERPRINT,
-    "trouble_id": "none",
+    "friction_id": "none",
 }
 OF_MAPPINGS = {
     "/sessions": (*_FILTERS, "sort", "page"),
-    "/troubles": ("repository", "kind", "sort"),
+    "/friction": ("repository",),
 }
 """Parameters of pages that read their addresses by themselves."""
 FREE = {("/sessions", "q"), ("/progress", "session"), ("/labels/next", "session")}
@@ -78,7 +78,7 @@ def test_a_value_that_means_nothing_is_refused_on_every_page(
 ) -> None:
     checked = parameters(tmp_path)
     assert len(checked) > 45
-    assert {path for path, _ in checked} > {"/sessions", "/troubles", "/labels/next"}
+    assert {path for path, _ in checked} > {"/sessions", "/friction", "/labels/next"}
     for path, name in checked:
         place = re.sub(r"\{([^}]+)\}", lambda part: PLACES[part[1]], path)
         answer = client.get(place, params={name: f"~{text}"})
@@ -102,7 +102,7 @@ def test_a_value_that_means_nothing_is_refused_on_every_page(
         ("/sessions?tool=foo", "tool=foo is of no session. Known: claude-code"),
         ("/sessions?failed=2", "failed=2 is neither set nor not. Known: 1, on, yes, 0, off, no"),
         ("/sessions?page=0", "page=0 is no whole number from 1 to 999,999"),
-        ("/troubles?kind=foo", "kind=foo is not known. Known: failing_command, "),
+        ("/friction?repository=foo", "repository=foo has no recurring friction"),
         ("/labels/next?skip=-1", "skip=-1 is less than 0"),
         ("/sessions/corrected?part=x", "part=x is no whole number"),
         ("/sessions/corrected?part=7", "part=7 is no part of this session, which has 1"),

@@ -59,7 +59,7 @@ _READING: Final[Mapping[str, Any]] = {
     "effort": 0.7,
     "incidents": [],
     "person": [],
-    "troubles": [],
+    "frictions": [],
     "train": {"what": "all", "turns": []},
     "dimensions": {
         name: {"rationale": "Seen in turn 1.", "evidence": [], "score": score}

@@ -1,0 +1,1 @@
+"""Recurring friction: what goes wrong in several sessions of a repository, and what stops it."""

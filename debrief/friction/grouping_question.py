@@ -1,0 +1,291 @@
+"""Group the friction that reviews noted in a repository: a model proposes, and a check decides.
+
+The first question shows all notes of a repository, by number, and asks which of them are the same.
+The second one shows their passages and asks whether the proposed line would have stopped each. A
+friction keeps the sessions with a yes, and falls alone when fewer than two are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+from pydantic import BeforeValidator, ValidationError
+
+from debrief.errors import ModelError
+from debrief.friction.line_check import read_line
+from debrief.friction.schema import FrictionEvent, RecurringFriction
+from debrief.models.answer_fields import (
+    AnswerPart,
+    Text,
+    folded_keys,
+    one_object,
+    problem_of,
+    word,
+)
+from debrief.models.answers import answer_text, json_values, refuse
+from debrief.models.fencing import (
+    bare_words,
+    defuse_line,
+    fence,
+    injection_signs,
+    make_visible,
+)
+from debrief.models.prompting import PromptedModel
+from debrief.models.subject import asking_about
+from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, load_template, render
+
+MOST_SESSIONS = 200
+"""Sessions whose notes are shown, the newest."""
+_MOST_FRICTIONS = 5
+_MOST_PASSAGES = 6
+"""Sessions of one friction whose passages are checked, the newest."""
+_LONGEST_NOTE, _LONGEST_FILE = 300, 12_000
+"""Characters of each text of a note, and of the prompt file."""
+_SPAN = re.compile(r"`([^`]+)`")
+
+
+class RepositoryNotes(Struct, frozen=True, kw_only=True):
+    """What reviews noted in the sessions of one repository."""
+
+    repository: str
+    events: tuple[FrictionEvent, ...]
+    """Of reviews, the oldest session first."""
+    prompt_file: str = ""
+    """The newest CLAUDE.md or AGENTS.md that is known; empty where none is."""
+
+    @property
+    def numbered(self) -> dict[str, FrictionEvent]:
+        """Return the notes by number: ``3.1`` is the first note of the third session."""
+        by_session: dict[str, list[FrictionEvent]] = defaultdict(list)
+        for event in self.events:
+            by_session[event.session_id].append(event)
+        newest = list(by_session.values())[-MOST_SESSIONS:]
+        return {
+            f"{session}.{note}": event
+            for session, own in enumerate(newest, 1)
+            for note, event in enumerate(own, 1)
+        }
+
+    @property
+    def prompt_lines(self) -> dict[str, str]:
+        """Return the lines of the prompt file that hold words, by number: ``L1``, ``L2``, …"""
+        lines = filter(None, map(str.strip, self.prompt_file[:_LONGEST_FILE].splitlines()))
+        return {f"L{number}": line for number, line in enumerate(lines, 1)}
+
+
+class ProposedFriction(Struct, frozen=True, kw_only=True):
+    """A group of notes that a model proposes, and the line that would stop it."""
+
+    what: str
+    line: str
+    existing: str
+    """The line of the prompt file that says it already; empty where none does."""
+    notes: tuple[str, ...]
+    """Numbers of the notes."""
+
+
+def group_notes(
+    notes: RepositoryNotes,
+    model: PromptedModel,
+    passage_of: Callable[[FrictionEvent], str],
+    known: Sequence[RecurringFriction] = (),
+) -> list[RecurringFriction]:
+    """Return the recurring friction that a model sees in a repository's notes.
+
+    A friction that is known from before keeps its id and its line.
+
+    Args:
+        notes: of one repository; nothing is asked where fewer than two sessions have some.
+        model: that is asked: once for groups, once for all passages of them.
+        passage_of: returns the text around a note's words.
+        known: what was found in the repository before.
+
+    Raises:
+        ModelError: no answer was usable.
+        DebriefError: the model could not be asked.
+    """
+    numbered = notes.numbered
+    sessions = _sessions_of(numbered.values())
+    if len(sessions) < 2:
+        return []
+    about = f"recurring friction in {notes.repository}"
+    with asking_about(*sessions):
+        shown = "\n".join(_notes_shown(notes))
+        proposed, _ = model.read(
+            render(load_template(FRICTION_GROUPS), {"notes": _fenced(shown, model)}),
+            lambda answer: read_groups(answer, notes),
+            about=f"about {about}",
+        )
+        passages = {
+            number: passage_of(numbered[number])
+            for each in proposed
+            for number in _one_of_each_session(each.notes, numbered)
+        }
+        if not passages:
+            return []
+        shown = "\n\n".join(_passages_shown(proposed, passages))
+        stopped, _ = model.read(
+            render(load_template(FRICTION_CHECK), {"passages": _fenced(shown, model)}),
+            lambda answer: read_checks(answer, passages),
+            about=f"about passages of {about}",
+        )
+    made: list[RecurringFriction] = []
+    for each in proposed:
+        kept = {numbered[number].session_id for number in stopped.intersection(each.notes)}
+        events = [event for n in each.notes if (event := numbered[n]).session_id in kept]
+        if len(kept) > 1:
+            friction = RecurringFriction.of(
+                events, by=model.name, what=each.what, line=each.line, existing=each.existing
+            )
+            left = [row for row in known if row.id not in {done.id for done in made}]
+            made.append(_known_again(friction, left))
+    return made
+
+
+def read_groups(answer: str, notes: RepositoryNotes) -> list[ProposedFriction]:
+    """Return the groups of an answer that stand; one that does not falls alone.
+
+    A group stands when its notes are known, belong to no group before it and to two sessions at
+    least, and its line names nothing that they do not hold.
+
+    Raises:
+        AnswerError: the answer has no list of frictions.
+    """
+    numbered, lines = notes.numbered, notes.prompt_lines
+    used: set[str] = set()
+    found: list[ProposedFriction] = []
+    for group in _read(_GroupsAnswer, answer, "frictions").frictions[:_MOST_FRICTIONS]:
+        own = tuple(dict.fromkeys(group.notes))
+        events = [numbered[number] for number in own if number in numbered]
+        if len(events) < len(own) or used.intersection(own) or len(_sessions_of(events)) < 2:
+            continue
+        existing = lines.get(group.existing.strip(" `."), "")
+        what = " ".join(group.what.split())[:_LONGEST_NOTE]
+        if not what or injection_signs([what]) or make_visible(what) != what:
+            continue
+        try:
+            line = read_line(group.line, [*map(_note_text, events), existing])
+        except ModelError:
+            continue
+        used.update(own)
+        found.append(ProposedFriction(what=what, line=line, existing=existing, notes=own))
+    return found
+
+
+def read_checks(answer: str, passages: Mapping[str, str]) -> set[str]:
+    """Return the numbers of the passages in which the line would have stopped the friction.
+
+    A yes counts with words of its passage alone.
+
+    Raises:
+        AnswerError: the answer has no list of passages.
+    """
+    return {
+        each.number
+        for each in _read(_ChecksAnswer, answer, "passages").passages
+        if each.stopped
+        and (quoted := bare_words(each.quote))
+        and quoted in bare_words(passages.get(each.number, ""))
+    }
+
+
+class _Group(AnswerPart):
+    what: Text = ""
+    notes: list[Text] = []
+    line: Text = ""
+    existing: Text = ""
+
+
+class _GroupsAnswer(AnswerPart):
+    frictions: list[_Group]
+
+
+class _Checked(AnswerPart):
+    number: Text = ""
+    stopped: Annotated[bool, BeforeValidator(lambda said: said is True or word(said) == "true")]
+    quote: Text = ""
+
+
+class _ChecksAnswer(AnswerPart):
+    passages: list[_Checked]
+
+
+_Form = TypeVar("_Form", bound=AnswerPart)
+
+
+def _read(form: type[_Form], answer: str, field: str) -> _Form:
+    values = [folded_keys(found.value) for found in json_values(answer_text(answer))]
+    objects = [each for each in values if isinstance(each, dict) and field in each]
+    try:
+        return form.model_validate(one_object(objects, f"a list of {field}"))
+    except ValidationError as error:
+        refuse(problem_of(error))
+
+
+def _known_again(
+    friction: RecurringFriction, known: Iterable[RecurringFriction]
+) -> RecurringFriction:
+    """Return a friction with the id and the line of the known one that it is, if it is one.
+
+    It is when they share half of their events; or half of their sessions and a name in their
+    lines, as sessions that are reviewed again have other notes.
+    """
+    for row in known:
+        is_same = _half_shared(row.events, friction.events) or (
+            _half_shared(row.sessions, friction.sessions)
+            and set(_SPAN.findall(row.line)) & set(_SPAN.findall(friction.line))
+        )
+        if is_same:
+            return replace(friction, id=row.id, what=row.what, line=row.line)
+    return friction
+
+
+def _half_shared(some: Sequence[str], others: Sequence[str]) -> bool:
+    return 2 * len(set(some) & set(others)) >= min(len(set(some)), len(set(others))) > 0
+
+
+def _sessions_of(events: Iterable[FrictionEvent]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(event.session_id for event in events))
+
+
+def _one_of_each_session(
+    numbers: Iterable[str], numbered: Mapping[str, FrictionEvent]
+) -> list[str]:
+    """Return a friction's first note of each of its newest sessions."""
+    first: dict[str, str] = {}
+    for number in numbers:
+        first.setdefault(numbered[number].session_id, number)
+    newest = sorted(first.values(), key=lambda number: int(number.partition(".")[0]))
+    return newest[-_MOST_PASSAGES:]
+
+
+def _notes_shown(notes: RepositoryNotes) -> Iterator[str]:
+    for number, event in notes.numbered.items():
+        yield f"{number} {_note_text(event)}"
+    if lines := notes.prompt_lines:
+        yield "\nLines of CLAUDE.md or AGENTS.md:"
+        yield from (f"{number} {line}" for number, line in lines.items())
+
+
+def _note_text(event: FrictionEvent) -> str:
+    what, instead = (" ".join(text.split())[:_LONGEST_NOTE] for text in (event.what, event.instead))
+    return f"{what} → {instead or '?'} «{event.evidence.quote}»"
+
+
+def _passages_shown(
+    proposed: Iterable[ProposedFriction], passages: Mapping[str, str]
+) -> Iterator[str]:
+    for each in proposed:
+        yield f"Line: {each.line}"
+        own = (number for number in each.notes if number in passages)
+        yield from (f"Passage {number}:\n{passages[number]}" for number in own)
+
+
+def _fenced(text: str, model: PromptedModel) -> str:
+    safe = "\n".join(map(defuse_line, text.split("\n")))
+    return fence(safe, model.marker("friction", safe))

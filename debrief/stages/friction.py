@@ -1,0 +1,197 @@
+"""Friction: events of each session, what recurs in a repository, and whether a line helped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import cache
+from importlib.metadata import version
+
+from msgspec import Struct
+
+from debrief.errors import DebriefError
+from debrief.friction import failed_commands, grouping, line_effects
+from debrief.friction.failed_commands import failed_commands as failures_of
+from debrief.friction.grouping import in_order, recurring_failures
+from debrief.friction.grouping_question import RepositoryNotes, group_notes
+from debrief.friction.line_effects import PromptedSession
+from debrief.friction.line_effects import line_effects as effects_of
+from debrief.friction.review_notes import noted_friction, passage
+from debrief.friction.schema import (
+    ALL,
+    EFFECTS,
+    EVENTS,
+    RECURRING,
+    FrictionEvent,
+    LineEffect,
+    RecurringFriction,
+)
+from debrief.keys import digest_of, week_of
+from debrief.lake import Lake
+from debrief.models.prompting import PromptedModel
+from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, version_of
+from debrief.models.usage import own_prices, price_of
+from debrief.redaction.redactor import key_of
+from debrief.scoring.model import SessionScores
+from debrief.scoring.precedence import effective_rows
+from debrief.sessions.model import Session
+from debrief.settings import load_settings
+from debrief.snapshots.model import SNAPSHOTS
+from debrief.stages.run import StageRun, log_progress
+from debrief.stages.table import TableStage, upstream
+
+
+def _event_inputs(run: StageRun, week: str) -> str:
+    prices = run.once(
+        "prices", lambda: digest_of(own_prices(load_settings().prices), version("litellm"))
+    )
+    above = upstream(run.lake, "raw_sessions", "session_scores", week=week)
+    return digest_of(failed_commands.VERSION, above, prices)
+
+
+def _events(run: StageRun, week: str, stored: list[FrictionEvent]) -> Iterator[FrictionEvent]:
+    own = load_settings().prices
+    prices = cache(lambda model: price_of(model, own))
+    scores = effective_rows(run.lake.read("session_scores", week, SessionScores))
+    reviews = {row.session_id: row for row in scores}
+    for session in run.lake.read("raw_sessions", week, Session):
+        yield from failures_of(session, prices)
+        if (row := reviews.get(session.id)) is not None:
+            yield from noted_friction(row, session)
+
+
+FRICTION_EVENTS = TableStage(
+    table=EVENTS, row_type=FrictionEvent, inputs=_event_inputs, make=_events
+)
+
+
+def _ungrouped(run: StageRun) -> list[str]:
+    """Return the repositories whose notes could not be grouped in this run."""
+    return run.once("ungrouped", list[str])
+
+
+def _friction_inputs(run: StageRun, partition: str) -> str:
+    weeks = run.lake.partitions(EVENTS)
+    return digest_of(
+        grouping.VERSION,
+        [upstream(run.lake, EVENTS, week=week) for week in weeks],
+        version_of(FRICTION_GROUPS, FRICTION_CHECK),
+        run.evaluators.name,
+    )
+
+
+def _frictions(
+    run: StageRun, partition: str, stored: list[RecurringFriction]
+) -> list[RecurringFriction]:
+    events = list(run.lake.rows(EVENTS, FrictionEvent))
+    noted = [event for event in events if event.by and event.repository]
+    known = [row for row in stored if row.by]
+    grouped = _still_there(known, noted)
+    if run.evaluators.models is not None:
+        grouped = list(_grouped(run, noted, known))
+    return in_order([*recurring_failures(events), *grouped])
+
+
+def _still_there(
+    known: Iterable[RecurringFriction], events: Iterable[FrictionEvent]
+) -> list[RecurringFriction]:
+    """Return the frictions whose sessions still have notes; nobody groups them anew."""
+    there = {event.session_id for event in events}
+    return [row for row in known if len(there.intersection(row.sessions)) > 1]
+
+
+def _grouped(
+    run: StageRun, events: Iterable[FrictionEvent], known: Sequence[RecurringFriction]
+) -> Iterator[RecurringFriction]:
+    """Yield what a model groups of each repository's notes; the known ones where it gives no
+    answer."""
+    by, lake = run.evaluators, run.lake
+    assert by.models is not None
+    model = PromptedModel(by.name, by.models.get(by.name).ask, key_of(load_settings()))
+    by_repository: dict[str, list[FrictionEvent]] = defaultdict(list)
+    for event in sorted(events, key=lambda event: (event.at, event.session_id)):
+        by_repository[event.repository].append(event)
+    prompts = _newest_prompts(lake) if by_repository else {}
+
+    def passage_of(event: FrictionEvent) -> str:
+        only = ("id", {event.session_id})
+        found = lake.read("raw_sessions", week_of(event.at), Session, only=only)
+        return passage(next(iter(found)), event.evidence)
+
+    for repository, own in sorted(by_repository.items()):
+        before = [row for row in known if row.repository == repository]
+        notes = RepositoryNotes(
+            repository=repository, events=tuple(own), prompt_file=prompts.get(repository, "")
+        )
+        try:
+            yield from group_notes(notes, model, passage_of, before)
+        except DebriefError as error:
+            _ungrouped(run).append(repository)
+            if not by.dry_run:
+                log_progress(RECURRING, f"{repository}: not grouped: {error}")
+            yield from _still_there(before, own)
+
+
+def _is_grouped(run: StageRun, partition: str, rows: Sequence[RecurringFriction]) -> bool:
+    return not _ungrouped(run)
+
+
+RECURRING_FRICTION = TableStage(
+    table=RECURRING,
+    row_type=RecurringFriction,
+    inputs=_friction_inputs,
+    make=_frictions,
+    is_final=_is_grouped,
+    calls_models=True,
+)
+
+
+class _SessionStart(Struct, frozen=True):
+    """The columns of a session that are needed here."""
+
+    id: str
+    repository: str
+    started: datetime
+
+
+class _GivenPrompt(Struct, frozen=True):
+    """The columns of a ``prompt_snapshots`` row that are needed here."""
+
+    session_id: str
+    origin: str
+    main: str = ""
+
+
+def prompted_sessions(lake: Lake) -> Iterator[PromptedSession]:
+    """Yield the sessions of a lake whose prompt files are known, week by week."""
+    for week in lake.partitions(SNAPSHOTS):
+        heads = {row.id: row for row in lake.read("raw_sessions", week, _SessionStart)}
+        for row in lake.read(SNAPSHOTS, week, _GivenPrompt):
+            head = heads.get(row.session_id)
+            if head is not None and row.origin != "unknown":
+                yield PromptedSession(
+                    id=head.id, repository=head.repository, started=head.started, prompt=row.main
+                )
+
+
+def _newest_prompts(lake: Lake) -> dict[str, str]:
+    """Return the newest prompt files that are known of each repository."""
+    ordered = sorted(prompted_sessions(lake), key=lambda session: session.started)
+    return {session.repository: session.prompt for session in ordered}
+
+
+def _effect_inputs(run: StageRun, partition: str) -> str:
+    made_from = [
+        upstream(run.lake, SNAPSHOTS, "raw_sessions", "session_scores", week=week)
+        for week in run.lake.partitions(SNAPSHOTS)
+    ]
+    return digest_of(line_effects.VERSION, upstream(run.lake, RECURRING, week=ALL), made_from)
+
+
+def _effects(run: StageRun, partition: str, stored: list[LineEffect]) -> Iterable[LineEffect]:
+    frictions = list(run.lake.read(RECURRING, ALL, RecurringFriction))
+    return effects_of(frictions, prompted_sessions(run.lake), {})
+
+
+LINE_EFFECTS = TableStage(table=EFFECTS, row_type=LineEffect, inputs=_effect_inputs, make=_effects)

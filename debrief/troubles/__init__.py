@@ -1,1 +1,0 @@
-"""Troubles: what goes wrong again and again in a repository, and what it costs."""

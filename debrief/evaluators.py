@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,7 +17,8 @@ from debrief.models.templates import check_templates
 from debrief.models.usage import RunUsage
 from debrief.redaction.redactor import key_of
 from debrief.rubrics.model import RubricJudge, RubricMiner
-from debrief.scoring.model import ChunkScorer
+from debrief.scoring.model import AskedQuestion, ChunkScorer
+from debrief.sessions.model import Session
 from debrief.settings import Settings
 from debrief.snapshots.fingerprint import FINGERPRINT_LENGTH, eval_digest
 
@@ -64,6 +65,17 @@ class Evaluators(Struct, frozen=True, kw_only=True):
     def spent(self) -> RunUsage:
         """Return what was asked so far, and what it cost."""
         return self.models.spent if self.models is not None else RunUsage()
+
+    def ask_also(self, questions: Callable[[Session], Sequence[AskedQuestion]]) -> None:
+        """Have reviews answer more questions in the same call.
+
+        Args:
+            questions: returns those of a session.
+        """
+        from debrief.scoring.model_scorer import ModelChunkScorer
+
+        if isinstance(self.chunk_scorer, ModelChunkScorer):
+            self.chunk_scorer.questions = questions
 
     @property
     def eval_fingerprint(self) -> str:

@@ -109,6 +109,12 @@ def worth_reviewing(lake: Lake, most: int) -> list[str]:
     return list(islice(_worth_reviewing(lake), most))
 
 
+def stubs_in(lake: Lake) -> set[str]:
+    """Return the ids of sessions with nothing to review: no call, and no answer."""
+    rows = (row for week in lake.partitions(TABLE) for row in lake.read(TABLE, week, _Signals))
+    return {row.session_id for row in rows if row.is_stub}
+
+
 def _worth_reviewing(lake: Lake) -> Iterator[str]:
     verdicts = verdicts_in(lake)
     for week in sorted(lake.partitions(TABLE), reverse=True):

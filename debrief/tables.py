@@ -24,8 +24,9 @@ from debrief.outcomes.store import (
     Label,
     LabelProblem,
 )
+from debrief.questions.schema import QUESTIONS, Question
 from debrief.rubrics import model as rubrics
-from debrief.scoring.model import SessionScores
+from debrief.scoring.model import FACETS, Facet, SessionScores
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
 from debrief.sessions.forgotten import Tombstone
 from debrief.sessions.model import Session, UnreadTranscript
@@ -84,9 +85,11 @@ TABLES: dict[str, LakeTable] = {
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     TRAITS_TABLE: LakeTable(SessionTraits, weekly=True),
     EVENTS: LakeTable(FrictionEvent, weekly=True),
+    FACETS: LakeTable(Facet, weekly=True),
     # What is mined from several, and quotes them.
     RECURRING: LakeTable(RecurringFriction, may_quote=True),
     EFFECTS: LakeTable(LineEffect, may_quote=True),
+    QUESTIONS: LakeTable(Question, may_quote=True),
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, weekly=True, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, weekly=True, may_quote=True),
     rubrics.UNMINED: LakeTable(rubrics.UnminedSession, weekly=True),

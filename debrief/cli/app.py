@@ -11,6 +11,7 @@ import typer
 
 from debrief.cli import (
     advice,
+    ask,
     capture,
     criteria,
     database,
@@ -68,6 +69,7 @@ for panel, commands in {
         score.score,
         show.show,
         advice.advice,
+        ask.ask,
         leaderboard.leaderboard,
         outcomes.outcomes,
         execute.execute,

@@ -40,7 +40,7 @@ def is_answer(call: ToolCall) -> bool:
     return bool(parts) and call.exit_code in (None, 1, 8) and _is_among("answers", parts[-1])
 
 
-def only_asks(words: Sequence[str]) -> bool:
+def is_look(words: Sequence[str]) -> bool:
     """Return whether a command only asks what there is: it looks, or prints a help or a version."""
     return (
         _is_among("looks", words) or _is_among("answers", words) or not _ASKS.isdisjoint(words[1:])

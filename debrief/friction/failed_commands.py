@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from debrief.friction.call_sequence import CallMade, Prices, call_sequences, cost_of
-from debrief.friction.call_status import has_failed, is_answer, is_stopped, only_asks
+from debrief.friction.call_status import has_failed, is_answer, is_look, is_stopped
 from debrief.friction.normalize import (
     culprit,
     error_line,
@@ -114,7 +114,7 @@ def _failure(made: CallMade) -> _Failure | None:
     is_silent = not says_why(line, call.command) or pattern("outside").search(line)
     is_own = line.startswith(f"{program}:") or _UNKNOWN_OPTION.search(line)
     is_finding = check_of(bare_words(words)) and not is_own
-    if is_silent or is_finding or only_asks(words) or _is_own_program(words, line):
+    if is_silent or is_finding or is_look(words) or _is_own_program(words, line):
         return None
     if is_plain(words) and not line.startswith(f"{program}:"):
         return None  # it is of a file that it printed

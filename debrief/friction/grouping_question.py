@@ -10,24 +10,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from msgspec import Struct
 from msgspec.structs import replace
-from pydantic import BeforeValidator, ValidationError
+from pydantic import BeforeValidator
 
 from debrief.errors import ModelError
 from debrief.friction.line_check import read_line
 from debrief.friction.schema import FrictionEvent, RecurringFriction
-from debrief.models.answer_fields import (
-    AnswerPart,
-    Text,
-    folded_keys,
-    one_object,
-    problem_of,
-    word,
-)
-from debrief.models.answers import answer_text, json_values, refuse
+from debrief.markdown import shorten
+from debrief.models.answer_fields import AnswerPart, Text, read_form, word
 from debrief.models.fencing import (
     bare_words,
     defuse_line,
@@ -44,7 +37,7 @@ MOST_SESSIONS = 200
 _MOST_FRICTIONS = 5
 _MOST_PASSAGES = 6
 """Sessions of one friction whose passages are checked, the newest."""
-_LONGEST_NOTE, _LONGEST_FILE = 300, 12_000
+_LONGEST_NOTE, _LONGEST_FILE = 240, 12_000
 """Characters of each text of a note, and of the prompt file."""
 _SPAN = re.compile(r"`([^`]+)`")
 
@@ -83,8 +76,6 @@ class ProposedFriction(Struct, frozen=True, kw_only=True):
 
     what: str
     line: str
-    existing: str
-    """The line of the prompt file that says it already; empty where none does."""
     notes: tuple[str, ...]
     """Numbers of the notes."""
 
@@ -128,19 +119,23 @@ def group_notes(
         }
         if not passages:
             return []
-        shown = "\n\n".join(_passages_shown(proposed, passages))
-        stopped, _ = model.read(
+        shown = "\n\n".join(_passages_shown(proposed, passages, notes))
+        checked, _ = model.read(
             render(load_template(FRICTION_CHECK), {"passages": _fenced(shown, model)}),
-            lambda answer: read_checks(answer, passages),
+            lambda answer: read_checks(answer, passages, notes),
             about=f"about passages of {about}",
         )
     made: list[RecurringFriction] = []
-    for each in proposed:
-        kept = {numbered[number].session_id for number in stopped.intersection(each.notes)}
+    for number, each in enumerate(proposed, 1):
+        kept = {numbered[place].session_id for place in checked.stopped.intersection(each.notes)}
         events = [event for n in each.notes if (event := numbered[n]).session_id in kept]
         if len(kept) > 1:
             friction = RecurringFriction.of(
-                events, by=model.name, what=each.what, line=each.line, existing=each.existing
+                events,
+                by=model.name,
+                what=each.what,
+                line=each.line,
+                existing=checked.existing.get(number, ""),
             )
             left = [row for row in known if row.id not in {done.id for done in made}]
             made.append(_known_again(friction, left))
@@ -156,49 +151,58 @@ def read_groups(answer: str, notes: RepositoryNotes) -> list[ProposedFriction]:
     Raises:
         AnswerError: the answer has no list of frictions.
     """
-    numbered, lines = notes.numbered, notes.prompt_lines
+    numbered = notes.numbered
     used: set[str] = set()
     found: list[ProposedFriction] = []
-    for group in _read(_GroupsAnswer, answer, "frictions").frictions[:_MOST_FRICTIONS]:
+    for group in read_form(_GroupsAnswer, answer, "frictions").frictions[:_MOST_FRICTIONS]:
         own = tuple(dict.fromkeys(group.notes))
         events = [numbered[number] for number in own if number in numbered]
         if len(events) < len(own) or used.intersection(own) or len(_sessions_of(events)) < 2:
             continue
-        existing = lines.get(group.existing.strip(" `."), "")
         what = " ".join(group.what.split())[:_LONGEST_NOTE]
         if not what or injection_signs([what]) or make_visible(what) != what:
             continue
         try:
-            line = read_line(group.line, [*map(_note_text, events), existing])
+            line = read_line(group.line, list(map(_note_text, events)))
         except ModelError:
             continue
         used.update(own)
-        found.append(ProposedFriction(what=what, line=line, existing=existing, notes=own))
+        found.append(ProposedFriction(what=what, line=line, notes=own))
     return found
 
 
-def read_checks(answer: str, passages: Mapping[str, str]) -> set[str]:
-    """Return the numbers of the passages in which the line would have stopped the friction.
+class CheckedLines(Struct, frozen=True):
+    """What a model says of proposed lines."""
 
-    A yes counts with words of its passage alone.
+    stopped: frozenset[str]
+    """Numbers of the passages in which the line would have stopped the friction."""
+    existing: Mapping[int, str]
+    """The line of the prompt file that says the same, by the number of the proposed one."""
+
+
+def read_checks(answer: str, passages: Mapping[str, str], notes: RepositoryNotes) -> CheckedLines:
+    """Return what an answer says of proposed lines; a yes counts with words of its passage alone.
 
     Raises:
         AnswerError: the answer has no list of passages.
     """
-    return {
+    said = read_form(_ChecksAnswer, answer, "passages")
+    lines = notes.prompt_lines
+    stopped = frozenset(
         each.number
-        for each in _read(_ChecksAnswer, answer, "passages").passages
+        for each in said.passages
         if each.stopped
         and (quoted := bare_words(each.quote))
         and quoted in bare_words(passages.get(each.number, ""))
-    }
+    )
+    named = {each.number: lines.get(each.existing.strip(" `."), "") for each in said.lines}
+    return CheckedLines(stopped, named)
 
 
 class _Group(AnswerPart):
     what: Text = ""
     notes: list[Text] = []
     line: Text = ""
-    existing: Text = ""
 
 
 class _GroupsAnswer(AnswerPart):
@@ -211,20 +215,14 @@ class _Checked(AnswerPart):
     quote: Text = ""
 
 
+class _CheckedLine(AnswerPart):
+    number: int = 0
+    existing: Text = ""
+
+
 class _ChecksAnswer(AnswerPart):
     passages: list[_Checked]
-
-
-_Form = TypeVar("_Form", bound=AnswerPart)
-
-
-def _read(form: type[_Form], answer: str, field: str) -> _Form:
-    values = [folded_keys(found.value) for found in json_values(answer_text(answer))]
-    objects = [each for each in values if isinstance(each, dict) and field in each]
-    try:
-        return form.model_validate(one_object(objects, f"a list of {field}"))
-    except ValidationError as error:
-        refuse(problem_of(error))
+    lines: list[_CheckedLine] = []
 
 
 def _known_again(
@@ -267,23 +265,22 @@ def _one_of_each_session(
 def _notes_shown(notes: RepositoryNotes) -> Iterator[str]:
     for number, event in notes.numbered.items():
         yield f"{number} {_note_text(event)}"
-    if lines := notes.prompt_lines:
-        yield "\nLines of CLAUDE.md or AGENTS.md:"
-        yield from (f"{number} {line}" for number, line in lines.items())
 
 
 def _note_text(event: FrictionEvent) -> str:
-    what, instead = (" ".join(text.split())[:_LONGEST_NOTE] for text in (event.what, event.instead))
-    return f"{what} → {instead or '?'} «{event.evidence.quote}»"
+    what, instead = (shorten(text, _LONGEST_NOTE) for text in (event.what, event.instead))
+    return f"{what} → {instead or '?'}"
 
 
 def _passages_shown(
-    proposed: Iterable[ProposedFriction], passages: Mapping[str, str]
+    proposed: Iterable[ProposedFriction], passages: Mapping[str, str], notes: RepositoryNotes
 ) -> Iterator[str]:
-    for each in proposed:
-        yield f"Line: {each.line}"
-        own = (number for number in each.notes if number in passages)
-        yield from (f"Passage {number}:\n{passages[number]}" for number in own)
+    for number, each in enumerate(proposed, 1):
+        yield f"Line {number}: {each.line}"
+        own = (place for place in each.notes if place in passages)
+        yield from (f"Passage {place}:\n{passages[place]}" for place in own)
+    if lines := notes.prompt_lines:
+        yield "Lines of the file:\n" + "\n".join(f"{key} {text}" for key, text in lines.items())
 
 
 def _fenced(text: str, model: PromptedModel) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from debrief.friction.call_sequence import CallMade
-from debrief.friction.call_status import has_failed, only_asks, went_well
+from debrief.friction.call_status import has_failed, is_look, went_well
 from debrief.friction.normalize import is_plain, name_of, parts_of, shown, tables
 from debrief.friction.not_found import not_found_lines
 
@@ -32,7 +32,7 @@ def resolution(words: Sequence[str], rest: Sequence[CallMade]) -> tuple[tuple[Ca
         rest: the next calls of the same agent.
     """
     sought = _key_words(words)
-    if not sought or only_asks(words):
+    if not sought or is_look(words):
         return (), ""
     for number, later in enumerate(rest):
         call = later.call
@@ -44,7 +44,7 @@ def resolution(words: Sequence[str], rest: Sequence[CallMade]) -> tuple[tuple[Ca
             continue  # which part went well is not known
         for part in parts_of(call.command):
             own = _key_words(part)
-            if only_asks(part) or not can_stand_for(part, words):
+            if is_look(part) or not can_stand_for(part, words):
                 continue
             if set(tables()["commands"]["passes_by"].split()) & (set(part) - set(words)):
                 continue  # what had refused was not asked any more

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from debrief.models.answers import fold, refuse
+from debrief.models.answers import answer_text, fold, json_values, refuse
 
 _NULLS = frozenset(
     {"", "null", "none", "nil", "n/a", "na", "not_applicable", "cannot_be_seen", "-", "–", "—"}
@@ -116,3 +116,20 @@ def problem_of(error: ValidationError) -> str:
     if first["type"] == "literal_error":
         problem = f"needs {first['ctx']['expected']}, not {str(given)[:40]!r}"
     return f"{place} {problem[:1].lower()}{problem[1:]}" if place else problem
+
+
+Form = TypeVar("Form", bound=AnswerPart)
+
+
+def read_form(form: type[Form], answer: str, field: str) -> Form:
+    """Return the one object of an answer that has a field, read by its form.
+
+    Raises:
+        AnswerError: there is none, several that differ, or one that the form does not take.
+    """
+    values = [folded_keys(found.value) for found in json_values(answer_text(answer))]
+    objects = [each for each in values if isinstance(each, dict) and field in each]
+    try:
+        return form.model_validate(one_object(objects, field))
+    except ValidationError as error:
+        refuse(problem_of(error))

@@ -21,6 +21,8 @@ JUDGE = "judge_template"
 SCORER = "session_scorer"
 FRICTION_GROUPS = "friction_groups"
 FRICTION_CHECK = "friction_check"
+QUESTION = "question"
+QUESTION_ANSWER = "question_answer"
 
 _EXTRACTORS = {
     "excellence": f"{EXTRACTOR}_excellence",
@@ -36,10 +38,12 @@ VARIABLES: Mapping[str, frozenset[str]] = {
         frozenset({"chat_session", "extraction_min_rubrics", "extraction_max_rubrics"}),
     ),
     SUMMARIZER: frozenset({"all_rubrics"}),
-    SCORER: frozenset({"data", "part", "judges", "form"}),
+    SCORER: frozenset({"data", "part", "judges", "form", "questions"}),
     JUDGE: frozenset({"rubric_name", "rubric_description", "scoring_criteria", "chat_session"}),
     FRICTION_GROUPS: frozenset({"notes"}),
     FRICTION_CHECK: frozenset({"passages"}),
+    QUESTION: frozenset({"question", "part", "data"}),
+    QUESTION_ANSWER: frozenset({"question", "found"}),
 }
 """Which variables a template has, by its name."""
 

@@ -230,6 +230,22 @@ class _Train(AnswerPart):
         return {"what": value} if isinstance(value, str) else value
 
 
+class FacetAnswer(AnswerPart):
+    """What a model answers to one question about a session."""
+
+    found: Annotated[
+        bool, BeforeValidator(lambda value: value is True or word(value) in ("true", "yes"))
+    ] = False
+    answer: Text = ""
+    places: Annotated[list[Quotation], _each(Quotation)] = []
+
+
+class NumberedAnswer(FacetAnswer):
+    """One of several answers that come with a review."""
+
+    question: Turn = None
+
+
 def _confidence(value: Any) -> Any:
     """Return one of the three words; None for whatever else, as nothing is decided by it."""
     return found if (found := word(value)) in get_args(Confidence) else None
@@ -268,6 +284,7 @@ class ReviewAnswer(AnswerPart):
     person: Annotated[list[_PersonWords], _each(_PersonWords)] = []
     frictions: Annotated[list[_Friction], _each(_Friction)] = []
     train: Annotated[_Train | None, _optional(_Train)] = None
+    answers: Annotated[list[NumberedAnswer], _each(NumberedAnswer)] = []
     judges: Any = None
 
     @property
@@ -276,6 +293,7 @@ class ReviewAnswer(AnswerPart):
         said = [
             *(each.what for each in self.incidents),
             *(each.what for each in self.frictions),
+            *(each.answer for each in self.answers),
             self.tools.what if self.tools is not None else "",
         ]
         return [each for each in said if each]
@@ -308,13 +326,23 @@ def answer_form(judges: tuple[str, ...] = ()) -> type[ReviewAnswer]:
 
 
 @cache
-def answer_schema(judges: tuple[str, ...] = ()) -> dict[str, Any]:
+def answer_schema(judges: tuple[str, ...] = (), *, questions: bool = False) -> dict[str, Any]:
     """Return the JSON schema of an answer, as strict modes of providers take it: every property
     required, no other one allowed, no defaults.
+
+    Args:
+        judges: names of those that are asked in the same call.
+        questions: some are asked in the same call, too.
     """
     schema = answer_form(judges).model_json_schema()
-    if not judges:
-        schema["properties"].pop("judges")
+    for name, is_asked in (("judges", bool(judges)), ("answers", questions)):
+        if not is_asked:
+            schema["properties"].pop(name)
+    return strict_schema(schema)
+
+
+def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON schema as strict modes of providers take it."""
     # DSPy's client takes a choice at the top for a question of its own, and then gives no text.
     for name, field in schema["properties"].items():
         if "enum" in field:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -77,6 +77,39 @@ class DimensionScore(Struct, frozen=True, kw_only=True):
         return self.category or f"{self.value:.2f}"
 
 
+FACETS = "facets"
+
+
+class AskedQuestion(Struct, frozen=True, kw_only=True):
+    """A question that is asked of sessions one by one."""
+
+    id: str
+    text: str
+
+
+class Facet(Struct, frozen=True, kw_only=True):
+    """What one session answers to one question. A row of ``facets``, a partition a week; answers
+    given in a review's call stand in the row of that review."""
+
+    session_id: str
+    session_digest: str
+    question_id: str
+    found: bool = False
+    """The session shows what was asked for."""
+    answer: str = ""
+    """One sentence; empty where nothing was found."""
+    places: tuple[Evidence, ...] = ()
+    """Quotations that stand in the recording; at least one where something was found."""
+    model: str
+    """Who answered."""
+    asked_on: date
+    status: Literal["ok", "failed"] = "ok"
+    failure: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+
+
 class ChunkScores(Struct, frozen=True, kw_only=True):
     """The six scores of one chunk."""
 
@@ -88,6 +121,8 @@ class ChunkScores(Struct, frozen=True, kw_only=True):
     """Traces repeated from the end of the chunk before."""
     review: SessionReview | None = None
     """Of the part; None in a row, which has that of the whole session."""
+    facets: tuple[Facet, ...] = ()
+    """Of the part; empty in a row, which has those of the whole session."""
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None
@@ -137,6 +172,8 @@ class SessionScores(Struct, frozen=True, kw_only=True):
     outcome comes before it: read ``debrief.outcomes.verdicts``."""
     review: SessionReview | None = None
     """What the reviewer said, request by request; None where it failed."""
+    facets: tuple[Facet, ...] = ()
+    """Answers to questions that were asked in the same call."""
     injection_suspected: bool = False
     """The session holds words that look made for whoever judges it."""
     input_tokens: int = 0

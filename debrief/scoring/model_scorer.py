@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,8 +19,9 @@ from debrief.models.templates import SCORER, load_template, render
 from debrief.scoring.answer_form import answer_example, answer_schema
 from debrief.scoring.answer_reading import read_answer
 from debrief.scoring.dimensions import dimensions_of
+from debrief.scoring.facets import rider_facets, rider_text
 from debrief.scoring.llm_review import SessionReview
-from debrief.scoring.model import Chunk, ChunkScores
+from debrief.scoring.model import AskedQuestion, Chunk, ChunkScores, Facet
 from debrief.scoring.quotations import Recording, verified_review
 from debrief.scoring.shown_session import shown_text
 from debrief.scoring.traces import shows_task
@@ -38,7 +40,11 @@ asked for, `git_changes` all that the session changed, by edits and by commands.
 
 
 def scoring_question(
-    session: Session, chunk: Chunk, fence: Fence | None = None, judges: Sequence[Judge] = ()
+    session: Session,
+    chunk: Chunk,
+    fence: Fence | None = None,
+    judges: Sequence[Judge] = (),
+    questions: Sequence[AskedQuestion] = (),
 ) -> Question:
     """Return what is asked for one chunk of a session.
 
@@ -50,6 +56,7 @@ def scoring_question(
         fence: what puts text that was made safe between markers; a random one each time by
             default.
         judges: asked in the same call; see ``asked_judges``.
+        questions: asked in the same call.
     """
     fence = fence or fencing.fence
     names = tuple(judge.name for judge in judges)
@@ -59,9 +66,14 @@ def scoring_question(
             constant, {"judges": _judges_text(judges), "form": answer_example(names)}
         ).rstrip(),
         text=render(
-            mark + asked, {"part": _part(chunk), "data": fence(shown_text(session, chunk))}
+            mark + asked,
+            {
+                "part": part_of(chunk),
+                "data": fence(shown_text(session, chunk)),
+                "questions": rider_text(questions),
+            },
         ),
-        form=answer_schema(names),
+        form=answer_schema(names, questions=bool(questions)),
     )
 
 
@@ -86,7 +98,8 @@ def _judges_text(judges: Sequence[Judge]) -> str:
     return "\n\n".join([_JUDGES, *bodies, ""])
 
 
-def _part(chunk: Chunk) -> str:
+def part_of(chunk: Chunk) -> str:
+    """Return which part of its session a chunk is, in words for the model."""
     if chunk.count == 1:
         return "The whole session."
     which = f"Part {chunk.index + 1} of {chunk.count} of the session."
@@ -106,10 +119,16 @@ _AGAIN = (
 Ask = Callable[[Question], Answer]
 
 
+def _no_questions(session: Session) -> Sequence[AskedQuestion]:
+    return ()
+
+
 class ReadAnswer(Struct, frozen=True, kw_only=True):
     """An answer for a part of a session, read and checked."""
 
     review: SessionReview
+    facets: tuple[Facet, ...] = ()
+    """Answers to the questions that were asked in the same call."""
     judged: Mapping[str, JudgeAnswer] = {}
     """What is said to the judges that were asked in the same call, by name."""
     answer: Answer
@@ -131,6 +150,9 @@ class ModelChunkScorer:
     """Of how the model is asked, beside the prompt."""
     judges: Sequence[Judge] = ()
     """Asked in the same call, where a session fits into one."""
+    questions: Callable[[Session], Sequence[AskedQuestion]] = _no_questions
+    """Returns what else is asked of a session in the same call. No part of the fingerprint: a
+    session that was reviewed is not reviewed again for a new question."""
 
     def score_chunk(self, session: Session, chunk: Chunk) -> ChunkScores:
         """Review one chunk.
@@ -146,22 +168,27 @@ class ModelChunkScorer:
             own_tokens=chunk.own_tokens,
             dimension_scores=dimensions_of(found.review, found.review.verdict),
             review=found.review,
+            facets=found.facets,
             **found.answer.usage.columns(),
         )
 
     def read(self, session: Session, chunk: Chunk) -> ReadAnswer:
         """Return the answer for a chunk, read and checked; errors as of ``score_chunk``."""
         judges = asked_judges(self.judges, session, chunk)
-        question = scoring_question(session, chunk, self.fence, judges)
+        questions = self.questions(session)
+        question = scoring_question(session, chunk, self.fence, judges, questions)
         shown = bare_words(shown_text(session, chunk))
         names = [judge.name for judge in judges]
 
         def read(answer: Answer) -> ReadAnswer:
             said = read_answer(answer.text, names)
             refuse_lifted(answer.text, said.own_words or [answer.text], shown)
-            review = verified_review(said, Recording(session, chunk, shown))
+            recording = Recording(session, chunk, shown)
+            review = verified_review(said, recording)
+            today = datetime.now(UTC).date()
+            facets = rider_facets(said.answers, questions, recording, session, self.model, today)
             judged = {name: found for n, name in enumerate(names) if (found := said.judge(n))}
-            return ReadAnswer(review=review, judged=judged, answer=answer)
+            return ReadAnswer(review=review, facets=tuple(facets), judged=judged, answer=answer)
 
         found, last = ask_until_read(
             lambda refusal: self.ask(

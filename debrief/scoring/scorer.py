@@ -28,6 +28,7 @@ from debrief.scoring.dimensions import (
     UNCERTAIN_BELOW,
     agreement_of,
 )
+from debrief.scoring.facets import whole_facets
 from debrief.scoring.gate import VERSION as GATE
 from debrief.scoring.gate import gate_scores
 from debrief.scoring.llm_review import whole_review
@@ -118,7 +119,8 @@ def score_session(
         gated,
         status="ok",
         tokens=sum(chunk.own_tokens for chunk in chunks),
-        chunks=tuple(replace(part, review=None) for part in parts),
+        facets=whole_facets(part.facets for part in parts),
+        chunks=tuple(replace(part, review=None, facets=()) for part in parts),
         chunk_agreement=agreement,
         uncertain=agreement is not None and agreement < UNCERTAIN_BELOW,
         injection_suspected=suspected,

@@ -32,8 +32,9 @@ from debrief.lake import Lake
 from debrief.models.prompting import PromptedModel
 from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, version_of
 from debrief.models.usage import own_prices, price_of
+from debrief.questions.schema import answers_by_question, facets_in
 from debrief.redaction.redactor import key_of
-from debrief.scoring.model import SessionScores
+from debrief.scoring.model import FACETS, SessionScores
 from debrief.scoring.precedence import effective_rows
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
@@ -183,7 +184,7 @@ def _newest_prompts(lake: Lake) -> dict[str, str]:
 
 def _effect_inputs(run: StageRun, partition: str) -> str:
     made_from = [
-        upstream(run.lake, SNAPSHOTS, "raw_sessions", "session_scores", week=week)
+        upstream(run.lake, SNAPSHOTS, "raw_sessions", "session_scores", FACETS, week=week)
         for week in run.lake.partitions(SNAPSHOTS)
     ]
     return digest_of(line_effects.VERSION, upstream(run.lake, RECURRING, week=ALL), made_from)
@@ -191,7 +192,11 @@ def _effect_inputs(run: StageRun, partition: str) -> str:
 
 def _effects(run: StageRun, partition: str, stored: list[LineEffect]) -> Iterable[LineEffect]:
     frictions = list(run.lake.read(RECURRING, ALL, RecurringFriction))
-    return effects_of(frictions, prompted_sessions(run.lake), {})
+    asked = {
+        id_: {session: facet.found for session, facet in answers.items()}
+        for id_, answers in answers_by_question(facets_in(run.lake)).items()
+    }
+    return effects_of(frictions, prompted_sessions(run.lake), asked)
 
 
 LINE_EFFECTS = TableStage(table=EFFECTS, row_type=LineEffect, inputs=_effect_inputs, make=_effects)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from debrief.evaluators import Evaluators
 from debrief.lake import Lake
+from debrief.questions.standing import standing_questions
 from debrief.redaction.redactor import Redactor
 from debrief.rubrics.trial import MOST_JUDGEMENTS
 from debrief.scope import Scope
@@ -56,8 +57,11 @@ class StageRun:
 
     @cached_property
     def evaluators(self) -> Evaluators:
-        """Who judges, scores and mines."""
-        return self._open_evaluators()
+        """Who judges, scores and mines; reviews are asked the standing questions, too."""
+        made = self._open_evaluators()
+        if made.models is not None:
+            made.ask_also(standing_questions(self.lake))
+        return made
 
     @cached_property
     def redactor(self) -> Redactor:

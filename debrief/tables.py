@@ -24,7 +24,7 @@ from debrief.outcomes.store import (
     Label,
     LabelProblem,
 )
-from debrief.questions.schema import QUESTIONS, Question
+from debrief.questions.schema import QUESTIONS, KeptQuestion
 from debrief.rubrics import model as rubrics
 from debrief.scoring.model import FACETS, Facet, SessionScores
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
@@ -89,7 +89,7 @@ TABLES: dict[str, LakeTable] = {
     # What is mined from several, and quotes them.
     RECURRING: LakeTable(RecurringFriction, may_quote=True),
     EFFECTS: LakeTable(LineEffect, may_quote=True),
-    QUESTIONS: LakeTable(Question, may_quote=True),
+    QUESTIONS: LakeTable(KeptQuestion, may_quote=True),
     rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, weekly=True, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, weekly=True, may_quote=True),
     rubrics.UNMINED: LakeTable(rubrics.UnminedSession, weekly=True),

@@ -28,11 +28,13 @@ from debrief.evaluators import Evaluators, make_evaluators
 from debrief.lake import Lake
 from debrief.models.recorded import PREFIX, SUFFIX, RecordedAnswer
 from debrief.models.subject import question_about
+from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, version_of
 from debrief.rubrics.model import ALL
 from debrief.samples import SCORE_NAMES
 from debrief.samples import folder as samples
 from debrief.settings import load_settings
 from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
+from debrief.stages.friction import FRICTION_EVENTS, RECURRING_FRICTION
 from debrief.stages.rubrics import (
     EXTRACTED_RUBRICS,
     FINAL_RUBRICS,
@@ -119,6 +121,8 @@ _FORMS: dict[str, str] = {}
 
 def _form_of(about: str) -> str:
     """Return the version of the prompt that a question is put in."""
+    if "recurring friction" in about:
+        return _FORMS["friction"]
     kind = "judge" if "rubric " in about else "miner" if "rubrics" in about else "review"
     return _FORMS[kind]
 
@@ -167,6 +171,7 @@ def _ask_all(lake: Lake, evaluators: Evaluators) -> list[str]:
     by = evaluators
     _FORMS.update(
         review=by.scoring_fingerprint,
+        friction=version_of(FRICTION_GROUPS, FRICTION_CHECK),
         miner=str(getattr(by.miner, "version", "")),
         judge=str(getattr(by.rubric_judge, "version", "")),
     )
@@ -183,6 +188,8 @@ def _ask_all(lake: Lake, evaluators: Evaluators) -> list[str]:
     order: tuple[tuple[Any, Sequence[str]], ...] = (
         (SESSION_SCORES, weeks),
         (JUDGE_EVALUATIONS, weeks),
+        (FRICTION_EVENTS, weeks),
+        (RECURRING_FRICTION, [ALL]),
         (EXTRACTED_RUBRICS, weeks),
         (RUBRIC_CANDIDATES, names),
         (RUBRIC_TRIALS, [ALL]),

@@ -28,8 +28,8 @@ from debrief.markdown import counted
 if TYPE_CHECKING:
     from debrief.evaluators import Evaluators
     from debrief.lake import Lake
-    from debrief.questions.run import Asked, ToAsk
-    from debrief.questions.schema import Question
+    from debrief.questions.run import AskResult, ToAsk
+    from debrief.questions.schema import KeptQuestion
 
 FORMS = dict.fromkeys(("text", "json"))
 
@@ -119,12 +119,12 @@ def _agreed(
     return agreed(settings, count, yes, dry_run=dry_run, sessions=len(plan.open))
 
 
-def _print_answer(asked: Asked) -> None:
+def _print_answer(asked: AskResult) -> None:
     for line in _lines(asked):
         console().print(without_controls(line), highlight=False)
 
 
-def _lines(asked: Asked) -> Iterator[str]:
+def _lines(asked: AskResult) -> Iterator[str]:
     """Yield the answer, what it cites, and what was read, what was not, and what is new."""
     answer = asked.question.answer
     for number, sentence in enumerate(answer.sentences if answer is not None else (), 1):
@@ -158,7 +158,7 @@ def _lines(asked: Asked) -> Iterator[str]:
 def _print_questions(store: Lake, form: str) -> None:
     from debrief.questions.schema import questions_in
 
-    questions: list[Question] = questions_in(store)
+    questions: list[KeptQuestion] = questions_in(store)
     if form == "json":
         print_json(questions)
         return

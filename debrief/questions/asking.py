@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from debrief.evaluation import evaluate, failure_of
 from debrief.models.answer_fields import AnswerPart, Text, read_form
-from debrief.models.answers import Answer as ModelAnswer
-from debrief.models.answers import Question as ModelQuestion
-from debrief.models.answers import ask_until_read, refuse
+from debrief.models.answers import Answer, Question, ask_until_read, refuse
 from debrief.models.fencing import (
     bare_words,
     defuse_line,
@@ -26,8 +24,8 @@ from debrief.models.prompting import PromptedModel
 from debrief.models.subject import asking_about
 from debrief.models.templates import QUESTION, QUESTION_ANSWER, load_template, render
 from debrief.models.usage import ModelUsage, total
-from debrief.questions.schema import Answer, Sentence
-from debrief.scoring.answer_form import LONGEST_TEXT, FacetAnswer, strict_schema
+from debrief.questions.schema import CitedAnswer, Sentence
+from debrief.scoring.answer_form import LONGEST_TEXT, FacetAnswer
 from debrief.scoring.facets import standing_places, whole_facets
 from debrief.scoring.model import AskedQuestion, Chunk, Facet
 from debrief.scoring.model_scorer import Ask, part_of
@@ -88,9 +86,8 @@ class SessionAsker:
                 "data": fence(shown, marker_of(self.secret, shown)),
             },
         )
-        form = strict_schema(FacetAnswer.model_json_schema())
 
-        def read(answer: ModelAnswer) -> Facet:
+        def read(answer: Answer) -> Facet:
             said = read_form(FacetAnswer, answer.text, "found")
             if not said.found:
                 return row
@@ -101,7 +98,7 @@ class SessionAsker:
 
         facet, answer = ask_until_read(
             lambda reason: self.ask(
-                ModelQuestion(text=prompt + _AGAIN.format(reason) if reason else prompt, form=form)
+                Question(text=prompt + _AGAIN.format(reason) if reason else prompt)
             ),
             read,
             model=self.model,
@@ -138,7 +135,7 @@ def put_together(
     question: AskedQuestion,
     facets: Sequence[Facet],
     model: PromptedModel,
-) -> Answer:
+) -> CitedAnswer:
     """Return one answer of what sessions answered; without sentences where none shows anything.
 
     Args:
@@ -151,7 +148,7 @@ def put_together(
         DebriefError: the model could not be asked.
     """
     found = [facet for facet in facets if facet.found]
-    answer = Answer(
+    answer = CitedAnswer(
         model=model.name,
         on=datetime.now(UTC).date(),
         asked=len(facets),

@@ -20,7 +20,7 @@ from debrief.questions.asking import SessionAsker, ask_sessions, put_together
 from debrief.questions.schema import (
     ALL,
     QUESTIONS,
-    Question,
+    KeptQuestion,
     answers_by_question,
     facets_in,
     question_id,
@@ -37,7 +37,7 @@ from debrief.settings import load_settings
 class ToAsk(Struct, frozen=True, kw_only=True):
     """Which sessions a question is about, and which of them have not been asked it."""
 
-    question: Question
+    question: KeptQuestion
     sessions: tuple[SessionHead, ...]
     """The newest first."""
     open: frozenset[str]
@@ -48,10 +48,10 @@ class ToAsk(Struct, frozen=True, kw_only=True):
     """The kept answer rests on these very sessions."""
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AskResult(Struct, frozen=True, kw_only=True):
     """What became of a question."""
 
-    question: Question
+    question: KeptQuestion
     facets: dict[str, Facet]
     """What each session answers, by its id."""
     read: tuple[str, ...]
@@ -93,7 +93,7 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
     """
     id_ = question_id(text)
     known = {each.id: each for each in questions_in(lake)}
-    question = known.get(id_) or Question(id=id_, text=" ".join(text.split()))
+    question = known.get(id_) or KeptQuestion(id=id_, text=" ".join(text.split()))
     weeks = lake.partitions("raw_sessions")
     heads = list(lake.rows("raw_sessions", SessionHead, weeks))
     scope = Scope(where=where)
@@ -138,7 +138,7 @@ def ask_all(
     by: Evaluators | None,
     standing: bool | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
-) -> Asked:
+) -> AskResult:
     """Ask all sessions that are open, put the answers together, and keep both.
 
     In a dry run nothing is kept.
@@ -148,7 +148,7 @@ def ask_all(
         plan: of ``to_ask``.
         by: who is asked; None where nothing is open.
         standing: whether new sessions are to be asked; None leaves it as it is.
-        progress: told how many of the open ones were asked.
+        progress: gets how many of the open ones were asked, and how many there are.
     """
     question = plan.question
     asked = AskedQuestion(id=question.id, text=question.text)
@@ -177,10 +177,10 @@ def ask_all(
     )
     if is_kept:
         others = [each for each in questions_in(lake) if each.id != question.id]
-        lake.write(QUESTIONS, ALL, [*others, question], Question)
+        lake.write(QUESTIONS, ALL, [*others, question], KeptQuestion)
     found = tuple(id_ for id_, facet in facets.items() if facet.found)
     started = [head.started for head in plan.sessions if head.id in facets]
-    return Asked(
+    return AskResult(
         question=question,
         facets=facets,
         read=tuple(facets),

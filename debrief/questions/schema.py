@@ -24,7 +24,7 @@ class Sentence(Struct, frozen=True, kw_only=True):
     """Ids; their places stand in ``facets``."""
 
 
-class Answer(Struct, frozen=True, kw_only=True):
+class CitedAnswer(Struct, frozen=True, kw_only=True):
     """What all sessions together answer, and what it rests on."""
 
     sentences: tuple[Sentence, ...] = ()
@@ -36,14 +36,14 @@ class Answer(Struct, frozen=True, kw_only=True):
     """Ids of those that show what was asked for."""
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class KeptQuestion(Struct, frozen=True, kw_only=True):
     """A question that a person asked. A row of ``questions``."""
 
     id: str
     text: str
     standing: bool = False
     """New sessions are asked it, too, in the call that reviews them."""
-    answer: Answer | None = None
+    answer: CitedAnswer | None = None
     """The newest; None where no answer could be put together."""
 
 
@@ -56,9 +56,9 @@ def question_id(text: str) -> str:
     return digest_of("question", " ".join(text.casefold().split()).rstrip(" ?!."))[:12]
 
 
-def questions_in(lake: Lake) -> list[Question]:
+def questions_in(lake: Lake) -> list[KeptQuestion]:
     """Return the questions of a lake, in the order in which they were first asked."""
-    return list(lake.read(QUESTIONS, ALL, Question))
+    return list(lake.read(QUESTIONS, ALL, KeptQuestion))
 
 
 def facets_in(lake: Lake, weeks: Iterable[str] | None = None) -> Iterator[Facet]:

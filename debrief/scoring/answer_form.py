@@ -338,11 +338,6 @@ def answer_schema(judges: tuple[str, ...] = (), *, questions: bool = False) -> d
     for name, is_asked in (("judges", bool(judges)), ("answers", questions)):
         if not is_asked:
             schema["properties"].pop(name)
-    return strict_schema(schema)
-
-
-def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON schema as strict modes of providers take it."""
     # DSPy's client takes a choice at the top for a question of its own, and then gives no text.
     for name, field in schema["properties"].items():
         if "enum" in field:

@@ -15,7 +15,7 @@ from debrief.errors import DebriefError, InputError
 from debrief.keys import is_week
 from debrief.lake import Lake
 from debrief.settings import Settings
-from debrief.view import following, friction, home, labels, prompts, session, training
+from debrief.view import following, friction, home, labels, prompts, questions, session, training
 from debrief.view.columns import WIDE, verdict_columns
 from debrief.view.counting import figures_by, signals_read, verdicts_of
 from debrief.view.index import Index
@@ -66,7 +66,7 @@ def make_app(lake: Lake, settings: Settings) -> FastAPI:
     app = FastAPI(title="Debrief", docs_url=None, redoc_url=None, openapi_url=None)
     app.state.lake, app.state.settings = lake, settings
     app.state.index = Index(lake, settings.home / "view", settings.prices)
-    rooms = (following, friction, home, labels, prompts, session, training)
+    rooms = (following, friction, home, labels, prompts, questions, session, training)
     for pages in (router, *(room.router for room in rooms)):
         app.include_router(pages)
     app.mount("/static", StaticFiles(directory=Path(__file__).parent / "static"))

@@ -21,6 +21,7 @@ from debrief.markdown import counted
 from debrief.models.fencing import LOOK_FIRST
 from debrief.outcomes.store import Label
 from debrief.outcomes.verdicts import SCORES, verdicts_in
+from debrief.questions.schema import answers_by_question, facets_in, questions_in
 from debrief.rubrics.model import EVALUATIONS, RUBRICS, Rubric, RubricEvaluation
 from debrief.scoring.dimensions import BY_NAME
 from debrief.scoring.llm_review import (
@@ -30,7 +31,7 @@ from debrief.scoring.llm_review import (
     RequestState,
     SessionReview,
 )
-from debrief.scoring.model import SessionScores
+from debrief.scoring.model import Facet, SessionScores
 from debrief.scoring.precedence import effective_judgements, in_order
 from debrief.scoring.shown import parts_shown, reason_shown, value_shown
 from debrief.scoring.verdict import NOT_REVIEWED, SessionVerdict, VerdictName, basis_text
@@ -55,6 +56,7 @@ Group = Literal[
     "claim",
     "incident",
     "friction",
+    "question",
     "person",
     "dimension",
     "judge",
@@ -71,6 +73,7 @@ OF_READING: Final[Collection[Group]] = (
     "claim",
     "incident",
     "friction",
+    "question",
     "person",
 )
 """What comes between the signals and the dimensions."""
@@ -161,6 +164,8 @@ class Assessment(Struct, frozen=True, kw_only=True):
     """With the rubric's name."""
     labels: tuple[str, ...] = ()
     """What is known of the session from outside, in words."""
+    facets: tuple[tuple[Facet, str], ...] = ()
+    """What it answers to kept questions, each with the question's text."""
     execution: Execution | None = None
     """What running its checks says; None where nobody ran them."""
 
@@ -267,7 +272,21 @@ def read_assessment(
             (row, names.get((row.score_name, row.rubric_key), row.rubric_key)) for row in held
         ),
         labels=tuple(labels),
+        facets=_facets_of(lake, week, session_id),
         execution=execution_of(lake, week, session_id),
+    )
+
+
+def _facets_of(lake: Lake, week: str, session_id: str) -> tuple[tuple[Facet, str], ...]:
+    """Return what a session answers to kept questions, each with the question's text."""
+    asked = {question.id: question.text for question in questions_in(lake)}
+    if not asked:
+        return ()
+    answers = answers_by_question(facets_in(lake, [week]))
+    return tuple(
+        (answers[id_][session_id], text)
+        for id_, text in asked.items()
+        if session_id in answers.get(id_, {})
     )
 
 
@@ -305,6 +324,7 @@ def reasons_of(assessment: Assessment) -> tuple[ShownReason, ...]:
             for row in assessment.judgements
         ),
         *(_of_rubric(row, name) for row, name in assessment.rubrics),
+        *(_of_facet(facet, asked) for facet, asked in assessment.facets),
     ]
     return tuple(replace(reason, id=f"reason-{n}") for n, reason in enumerate(found, 1))
 
@@ -432,6 +452,17 @@ def _of_review(review: SessionReview) -> Iterator[ShownReason]:
             text=f"“{words.quote}”" if words.quote else "",
             evidence=(words.place,),
         )
+
+
+def _of_facet(facet: Facet, asked: str) -> ShownReason:
+    return ShownReason(
+        group="question",
+        name=asked,
+        shown="" if facet.found else "no",
+        text=facet.answer,
+        by=facet.model,
+        evidence=facet.places,
+    )
 
 
 def _of_scores(row: SessionScores) -> Iterator[ShownReason]:

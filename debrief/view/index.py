@@ -27,6 +27,8 @@ from debrief.lake import Lake
 from debrief.models.session_cost import Prices
 from debrief.outcomes.store import LABELS
 from debrief.outcomes.verdicts import SCORES
+from debrief.questions.schema import answers_by_question, facets_in
+from debrief.scoring.model import FACETS
 from debrief.sessions.store import only_one
 from debrief.signals.schema import TABLE as SIGNALS
 from debrief.view.indexed import (
@@ -51,7 +53,7 @@ _STEP = 0.05
 _PATIENCE = 5.0
 """Seconds to wait for another process that writes the file."""
 _PRICED = "prices"
-TEXTS, ROWS = "raw_sessions", ("session_metadata", SIGNALS, SCORES, "judge_evaluations")
+TEXTS, ROWS = "raw_sessions", ("session_metadata", SIGNALS, SCORES, "judge_evaluations", FACETS)
 """The table that a week's words are from, and those that its rows are from as well."""
 _COLUMNS = SessionRow.__struct_fields__
 _SCHEMA = f"""
@@ -66,6 +68,8 @@ _SCHEMA = f"""
     CREATE TABLE decided (session_id PRIMARY KEY, verdict, basis, reviewer);
     CREATE TABLE session_events (session_id, week, kind, count);
     CREATE INDEX session_events_by_kind ON session_events (kind, session_id);
+    CREATE TABLE facets (question, session_id, week, found, answer);
+    CREATE INDEX facets_by_question ON facets (question, session_id);
     CREATE TABLE friction (friction, session_id, PRIMARY KEY (friction, session_id));
     CREATE TABLE versions (table_name, week, version, PRIMARY KEY (table_name, week));
     CREATE VIRTUAL TABLE texts USING fts5 (
@@ -321,6 +325,13 @@ class Index:
             database.execute(
                 f"UPDATE sessions SET {assigned} WHERE id = ?", (*columns.values(), session_id)
             )
+        database.execute("DELETE FROM facets WHERE week = ?", (week,))
+        answered = (
+            (facet.question_id, facet.session_id, week, facet.found, facet.answer)
+            for answers in answers_by_question(facets_in(self._lake, [week])).values()
+            for facet in answers.values()
+        )
+        database.executemany("INSERT INTO facets VALUES (?, ?, ?, ?, ?)", answered)
         database.execute("DELETE FROM session_events WHERE week = ?", (week,))
         happened = session_events_of_week(self._lake, week)
         database.executemany("INSERT INTO session_events VALUES (?, ?, ?, ?)", happened)

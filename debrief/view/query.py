@@ -42,10 +42,10 @@ _FLAGS = {
     "stubs": ("is_stub", "stubs"),
 }
 """Filters that are set or not, with what they ask for, in SQL and in words."""
-_FILTERS = ("q", *_EQUAL, "event", *_LIMITS, "label", "friction", "since", *_FLAGS)
+_FILTERS = ("q", *_EQUAL, "event", *_LIMITS, "label", "friction", "facet", "since", *_FLAGS)
 """Every parameter of an address that leaves sessions out. ``verdict`` and ``repository`` may be
 ``none`` too; ``event`` is a kind, or ``any``; ``label`` what somebody said, ``any`` or ``none``;
-``friction`` an id; ``since`` a day."""
+``friction`` and ``facet`` an id; ``since`` a day."""
 DEFAULT = "look"
 """What a person would want to look at: the most urgent event, how often, then the newest."""
 BY_QUALITY: Mapping[str, str] = {
@@ -88,6 +88,7 @@ _KNOWN = {
     **{name: (name, "sessions") for name in _EQUAL if name not in _FIXED},
     "label": ("said", "labels"),
     "friction": ("friction", "friction"),
+    "facet": ("question", "facets"),
 }
 """Columns and tables of the filters whose values are the lake's."""
 
@@ -147,6 +148,7 @@ def _in_words(name: str, value: str) -> str:
         "since": f"since {value}",
         "reviewer": f"verdict by {value}",
         "friction": "with one recurring friction",
+        "facet": "shows what was asked",
     }
     return words.get(name, f"{name}: {value}")
 
@@ -299,6 +301,9 @@ def search(index: Index, query: ListQuery, certified: Collection[str] = ()) -> F
             (MARK, UNMARK, values["words"]),
         )
         excerpts = dict(map(tuple, texts))
+    if "facet" in query.filters:
+        given = "SELECT session_id, answer FROM facets WHERE question = ? AND found"
+        excerpts |= dict(map(tuple, index.select(given, (query.filters["facet"],))))
     sessions = [msgspec.convert(dict(row), SessionRow, strict=False) for row in rows]
     return FoundSessions(
         query=query, sessions=sessions, excerpts=excerpts, total=total, stubs=stubs
@@ -359,6 +364,9 @@ def _condition(filters: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
             parts.append("id IN (SELECT session_id FROM labels WHERE said = :label)")
         elif name == "friction":
             parts.append("id IN (SELECT session_id FROM friction WHERE friction = :friction)")
+        elif name == "facet":
+            asked = "SELECT session_id FROM facets WHERE question = :facet AND found"
+            parts.append(f"id IN ({asked})")
         elif name == "since":
             parts.append("started >= :since")
         elif words := _full_text(value):

@@ -25,6 +25,7 @@ from debrief.execution.store import EXECUTIONS
 from debrief.markdown import counted, shorten
 from debrief.outcomes.verdicts import SCORES
 from debrief.rubrics.model import EVALUATIONS
+from debrief.scoring.model import FACETS
 from debrief.sessions.model import ContextSource, Session, ToolCall
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.signals.schema import TABLE as SIGNALS
@@ -46,7 +47,7 @@ router = APIRouter()
 _STATIC = Path(__file__).parent / "static"
 _TABLES = (
     *(SESSIONS_TABLE, SIGNALS, SCORES, "judge_evaluations"),
-    *(EVALUATIONS, EXECUTIONS),
+    *(EVALUATIONS, EXECUTIONS, FACETS),
 )
 _KEPT = 4
 """Sessions that stay in memory, so that the parts of a long one need not read it again."""

@@ -14,8 +14,8 @@ from assets import versions
 from debrief import content
 
 TOP = Path(__file__).parents[2]
-OF_COMMANDS: set[str] = set()
-"""Asked with by `debrief advice`, of which no asset keeps rows."""
+OF_COMMANDS = {"question.txt", "question_answer.txt"}
+"""Asked with by `debrief ask`, of which no asset keeps rows."""
 PACKAGED = {"debrief.training": "known_tools.toml"}
 """Files beside the code whose words stand in questions to judges, and in training lines."""
 

@@ -122,6 +122,7 @@ def _addresses(lake: Path, home: Path, client: httpx.Client) -> list[str]:
         "/labels",
         "/labels/next",
         "/friction",
+        "/questions",
         "/nowhere",
     ]
 

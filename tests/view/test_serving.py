@@ -32,6 +32,7 @@ PAGES = (
     "/labels/next",
     "/labels.csv",
     "/friction",
+    "/questions",
 )
 
 

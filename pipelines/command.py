@@ -65,9 +65,12 @@ def demo(
     Reviews, judgments and rubrics are answers that a model gave once. The tests of some sessions
     are run again, in a sandbox, where there is one.
     """
+    from debrief.evaluators import make_evaluators
     from debrief.execution.sample_runs import execute_samples
     from debrief.lake import Lake
+    from debrief.questions.run import ask_about_lines
     from debrief.samples import REVIEWER
+    from debrief.stages.friction import refresh_effects
     from pipelines.launching import run_graph
     from pipelines.options import demo_options
 
@@ -75,6 +78,9 @@ def demo(
     settings = options.apply()
     executed = execute_samples(Lake(settings.lake), settings)
     run_graph(options, weeks=(), of_demo=not lake)
+    opened = Lake(settings.lake)
+    ask_about_lines(opened, make_evaluators(settings, no_model=False))
+    refresh_effects(opened)
     for line in executed.lines():
         console().print(line)
     console().print(

@@ -29,6 +29,7 @@ from debrief.lake import Lake
 from debrief.models.recorded import PREFIX, SUFFIX, RecordedAnswer
 from debrief.models.subject import question_about
 from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, version_of
+from debrief.questions.run import ask_about_lines
 from debrief.rubrics.model import ALL
 from debrief.samples import SCORE_NAMES
 from debrief.samples import folder as samples
@@ -121,7 +122,7 @@ _FORMS: dict[str, str] = {}
 
 def _form_of(about: str) -> str:
     """Return the version of the prompt that a question is put in."""
-    if "recurring friction" in about:
+    if "question " in about or "recurring friction" in about:
         return _FORMS["friction"]
     kind = "judge" if "rubric " in about else "miner" if "rubrics" in about else "review"
     return _FORMS[kind]
@@ -198,6 +199,7 @@ def _ask_all(lake: Lake, evaluators: Evaluators) -> list[str]:
     )
     try:
         all(fill(stage, partitions) for stage, partitions in order)
+        ask_about_lines(lake, by)
     except Exception as error:
         failures.append(f"{type(error).__name__}: {error}")
     return failures

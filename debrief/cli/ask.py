@@ -36,7 +36,11 @@ FORMS = dict.fromkeys(("text", "json"))
 
 def ask(
     question: Annotated[
-        str, typer.Argument(help="What to ask of each session; without one, list what was asked.")
+        str,
+        typer.Argument(
+            help="What to ask of each session, or the id of a friction that reviews found. "
+            "Without one, list what was asked."
+        ),
     ] = "",
     where: Annotated[
         list[str] | None,
@@ -75,6 +79,7 @@ def ask(
     from debrief.conversion import open_lake
     from debrief.questions.run import ask_all, to_ask
     from debrief.settings import load_settings
+    from debrief.stages.friction import refresh_effects
 
     chosen("--format", form, FORMS)
     settings = load_settings().with_given(model=model, max_cost_usd=checked_limit(max_cost))
@@ -90,6 +95,8 @@ def ask(
         asked = ask_all(
             store, plan, by, standing, lambda done, of: status.update(f"Asked {done} of {of} …")
         )
+    if plan.is_friction:
+        refresh_effects(store)
     if form == "json":
         print_json(asked)
     else:
@@ -127,15 +134,17 @@ def _print_answer(asked: AskResult) -> None:
 def _lines(asked: AskResult) -> Iterator[str]:
     """Yield the answer, what it cites, and what was read, what was not, and what is new."""
     answer = asked.question.answer
+    if asked.is_friction:
+        yield asked.question.text
     for number, sentence in enumerate(answer.sentences if answer is not None else (), 1):
         yield f"{number}. {sentence.text}"
         for id_ in sentence.sessions:
             facet = asked.facets[id_]
             turns = ", ".join(dict.fromkeys(f"turn {place.turn}" for place in facet.places))
             yield f"   {id_[:8]} {turns}: “{facet.places[0].quote}”"
-    if answer is None:
+    if answer is None and not asked.is_friction:
         yield f"No answer could be put together: {asked.problem}"
-    elif not answer.sentences:
+    elif answer is not None and not answer.sentences:
         yield "No session shows it."
     yield ""
     yield (

@@ -26,6 +26,7 @@ from debrief.questions.schema import (
     question_id,
     questions_in,
 )
+from debrief.questions.standing import friction_question, known_friction
 from debrief.redaction.redactor import key_of
 from debrief.review_offer import stubs_in
 from debrief.scope import Scope
@@ -46,6 +47,8 @@ class ToAsk(Struct, frozen=True, kw_only=True):
     """Why sessions are not asked, and how many."""
     is_answered: bool = False
     """The kept answer rests on these very sessions."""
+    is_friction: bool = False
+    """It asks whether a known friction happened: nothing is put together, each answer counts."""
 
 
 class AskResult(Struct, frozen=True, kw_only=True):
@@ -67,6 +70,7 @@ class AskResult(Struct, frozen=True, kw_only=True):
     """When it was answered last; None for the first time."""
     new_read: int = 0
     new_found: int = 0
+    is_friction: bool = False
     problem: str = ""
     """Why no answer was put together."""
     first: datetime | None = None
@@ -87,13 +91,19 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
 
     Args:
         lake: with the sessions.
-        text: the question.
+        text: the question, or the id of a friction that reviews found.
         where: conditions that hold for each of them.
         newest: so many at most; 0: all.
     """
-    id_ = question_id(text)
     known = {each.id: each for each in questions_in(lake)}
-    question = known.get(id_) or KeptQuestion(id=id_, text=" ".join(text.split()))
+    friction = known_friction(lake).get(text.strip())
+    if friction is not None:
+        asked = friction_question(friction)
+        question = KeptQuestion(id=asked.id, text=asked.text)
+        where = Where((*where.conditions, ("repository", (friction.repository,))))
+    else:
+        id_ = question_id(text)
+        question = known.get(id_) or KeptQuestion(id=id_, text=" ".join(text.split()))
     weeks = lake.partitions("raw_sessions")
     heads = list(lake.rows("raw_sessions", SessionHead, weeks))
     scope = Scope(where=where)
@@ -110,7 +120,7 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
         ("nothing was said or done", in_filter - len(chosen)),
         (f"older than the newest {newest}", len(chosen) - len(taken)),
     )
-    answers = answers_by_question(facets_in(lake, weeks)).get(id_, {})
+    answers = answers_by_question(facets_in(lake, weeks)).get(question.id, {})
     open_ = {
         head.id
         for head in taken
@@ -128,7 +138,8 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
         sessions=tuple(taken),
         open=frozenset(open_),
         left_out=tuple((why, count) for why, count in reasons if count),
-        is_answered=is_same,
+        is_answered=is_same or friction is not None,
+        is_friction=friction is not None,
     )
 
 
@@ -164,7 +175,7 @@ def ask_all(
     ids = [head.id for head in plan.sessions]
     facets = {id_: stored[id_] for id_ in ids if id_ in stored and id_ not in _failed(made)}
     answer, problem = question.answer, ""
-    if by is not None:
+    if by is not None and not plan.is_friction:
         try:
             answer = put_together(asked, list(facets.values()), _prompted(by))
         except DebriefError as error:
@@ -175,7 +186,7 @@ def ask_all(
         answer=answer,
         standing=question.standing if standing is None else standing,
     )
-    if is_kept:
+    if is_kept and not plan.is_friction:
         others = [each for each in questions_in(lake) if each.id != question.id]
         lake.write(QUESTIONS, ALL, [*others, question], KeptQuestion)
     found = tuple(id_ for id_, facet in facets.items() if facet.found)
@@ -192,10 +203,19 @@ def ask_all(
         since=before.on if before is not None else None,
         new_read=len(facets) - before.asked if before is not None else 0,
         new_found=len(set(found) - set(before.found)) if before is not None else 0,
+        is_friction=plan.is_friction,
         problem=problem,
         first=min(started, default=None),
         last=max(started, default=None),
     )
+
+
+def ask_about_lines(lake: Lake, by: Evaluators) -> None:
+    """Ask all sessions of a repository about each friction that a line of its prompt file is
+    about, so that sessions before and after the line can be compared."""
+    for friction in known_friction(lake).values():
+        if friction.existing:
+            ask_all(lake, to_ask(lake, friction.id, Where()), by)
 
 
 def _failed(made: dict[str, Facet]) -> dict[str, str]:

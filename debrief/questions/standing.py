@@ -21,6 +21,11 @@ def friction_question(friction: RecurringFriction) -> AskedQuestion:
     return AskedQuestion(id=friction.id, text=text)
 
 
+def known_friction(lake: Lake) -> dict[str, RecurringFriction]:
+    """Return the friction that reviews found, by its id."""
+    return {row.id: row for row in lake.read(RECURRING, ALL, RecurringFriction) if row.by}
+
+
 def standing_questions(lake: Lake) -> Callable[[Session], Sequence[AskedQuestion]]:
     """Return what gives the questions of a session: those that a person made standing, and the
     friction that reviews found before in its repository."""
@@ -28,9 +33,8 @@ def standing_questions(lake: Lake) -> Callable[[Session], Sequence[AskedQuestion
         AskedQuestion(id=each.id, text=each.text) for each in questions_in(lake) if each.standing
     ]
     by_repository: dict[str, list[AskedQuestion]] = defaultdict(list)
-    for row in lake.read(RECURRING, ALL, RecurringFriction):
-        if row.by:
-            by_repository[row.repository].append(friction_question(row))
+    for row in known_friction(lake).values():
+        by_repository[row.repository].append(friction_question(row))
 
     def questions(session: Session) -> Sequence[AskedQuestion]:
         return [*asked, *by_repository.get(session.repository, [])[:_MOST_FRICTION]]

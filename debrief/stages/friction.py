@@ -199,4 +199,9 @@ def _effects(run: StageRun, partition: str, stored: list[LineEffect]) -> Iterabl
     return effects_of(frictions, prompted_sessions(run.lake), asked)
 
 
+def refresh_effects(lake: Lake) -> None:
+    """Compare sessions before and after lines again, where more was asked about friction."""
+    LINE_EFFECTS.fill(StageRun(lake), ALL)
+
+
 LINE_EFFECTS = TableStage(table=EFFECTS, row_type=LineEffect, inputs=_effect_inputs, make=_effects)

@@ -77,7 +77,9 @@ def ask(
     """
     from debrief.conditions import parse_where
     from debrief.conversion import open_lake
+    from debrief.judging.model import litellm_name
     from debrief.questions.run import ask_all, to_ask
+    from debrief.redaction.redactor import redactor_of
     from debrief.settings import load_settings
     from debrief.stages.friction import refresh_effects
 
@@ -87,21 +89,22 @@ def ask(
     if not question.strip():
         _print_questions(store, form)
         return
-    plan = to_ask(store, question, parse_where(where or ()), newest)
+    asked = redactor_of(settings).redact(question).text
+    plan = to_ask(store, asked, parse_where(where or ()), newest, litellm_name(settings.model))
     if not plan.sessions:
         raise InputError("debrief ask", "no session fits", "Widen --where, or: debrief run.")
     by = _agreed(plan, store, settings, yes=yes, dry_run=dry_run)
     with console(stderr=True).status("Asking …") as status:
-        asked = ask_all(
+        result = ask_all(
             store, plan, by, standing, lambda done, of: status.update(f"Asked {done} of {of} …")
         )
     if plan.is_friction:
         refresh_effects(store)
     if form == "json":
-        print_json(asked)
+        print_json(result)
     else:
-        _print_answer(asked)
-    raise typer.Exit(int(bool(asked.failed) and not asked.read))
+        _print_answer(result)
+    raise typer.Exit(int(bool(result.failed) and not result.read))
 
 
 def _agreed(
@@ -136,7 +139,8 @@ def _lines(asked: AskResult) -> Iterator[str]:
     answer = asked.question.answer
     if asked.is_friction:
         yield asked.question.text
-    for number, sentence in enumerate(answer.sentences if answer is not None else (), 1):
+    sentences = answer.sentences if answer is not None else ()
+    for number, sentence in enumerate(filter(lambda each: each.sessions, sentences), 1):
         yield f"{number}. {sentence.text}"
         for id_ in sentence.sessions:
             facet = asked.facets[id_]

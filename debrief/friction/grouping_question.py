@@ -31,6 +31,7 @@ from debrief.models.fencing import (
 from debrief.models.prompting import PromptedModel
 from debrief.models.subject import asking_about
 from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, load_template, render
+from debrief.scoring.facets import LEAST_QUOTED
 
 MOST_SESSIONS = 200
 """Sessions whose notes are shown, the newest."""
@@ -192,7 +193,7 @@ def read_checks(answer: str, passages: Mapping[str, str], notes: RepositoryNotes
         each.number
         for each in said.passages
         if each.stopped
-        and (quoted := bare_words(each.quote))
+        and len(quoted := bare_words(each.quote)) >= LEAST_QUOTED
         and quoted in bare_words(passages.get(each.number, ""))
     )
     named = {each.number: lines.get(each.existing.strip(" `."), "") for each in said.lines}

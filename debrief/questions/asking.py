@@ -18,6 +18,7 @@ from debrief.models.fencing import (
     injection_signs,
     make_visible,
     marker_of,
+    refuse_lifted,
 )
 from debrief.models.language_model import DryRunError
 from debrief.models.prompting import PromptedModel
@@ -89,9 +90,10 @@ class SessionAsker:
 
         def read(answer: Answer) -> Facet:
             said = read_form(FacetAnswer, answer.text, "found")
+            refuse_lifted(answer.text, [said.answer or answer.text], bare)
             if not said.found:
                 return row
-            places = standing_places(said, Recording(session, chunk, bare))
+            places = standing_places(said, Recording(session, chunk, ""))
             if not places:
                 refuse("it quotes no words that stand in the recording")
             return replace(row, found=True, answer=said.answer[:LONGEST_TEXT], places=places)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from debrief.conditions import Where
 from debrief.errors import DebriefError
 from debrief.evaluators import Evaluators
+from debrief.files import only_writer
 from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.models.prompting import PromptedModel
@@ -31,7 +31,7 @@ from debrief.redaction.redactor import key_of
 from debrief.review_offer import stubs_in
 from debrief.scope import Scope
 from debrief.scoring.model import FACETS, AskedQuestion, Facet
-from debrief.sessions.model import Session, SessionHead
+from debrief.sessions.model import Evidence, Session, SessionHead
 from debrief.settings import load_settings
 
 
@@ -84,7 +84,7 @@ class AskResult(Struct, frozen=True, kw_only=True):
         return f" ({self.first:%Y-%m-%d} to {self.last:%Y-%m-%d})"
 
 
-def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
+def to_ask(lake: Lake, text: str, where: Where, newest: int = 0, model: str = "") -> ToAsk:
     """Return which sessions a question is to be asked of.
 
     Sessions without work and without an answer of the agent are left out.
@@ -94,6 +94,7 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
         text: the question, or the id of a friction that reviews found.
         where: conditions that hold for each of them.
         newest: so many at most; 0: all.
+        model: whose answers count; anybody's by default.
     """
     known = {each.id: each for each in questions_in(lake)}
     friction = known_friction(lake).get(text.strip())
@@ -124,7 +125,9 @@ def to_ask(lake: Lake, text: str, where: Where, newest: int = 0) -> ToAsk:
     open_ = {
         head.id
         for head in taken
-        if head.id not in answers or answers[head.id].session_digest != head.digest
+        if head.id not in answers
+        or answers[head.id].session_digest != head.digest
+        or model not in ("", answers[head.id].model)
     }
     read = {head.id for head in taken}
     answer = question.answer
@@ -169,15 +172,14 @@ def ask_all(
             made[facet.session_id] = facet
             progress(len(made), len(plan.open))
     is_kept = by is None or not by.dry_run
-    if is_kept:
-        _keep(lake, plan, made)
     stored = answers_by_question(facets_in(lake)).get(question.id, {})
     ids = [head.id for head in plan.sessions]
     facets = {id_: stored[id_] for id_ in ids if id_ in stored and id_ not in _failed(made)}
     answer, problem = question.answer, ""
     if by is not None and not plan.is_friction:
+        read = [_as_found(facet) for facet in made.values()] if by.dry_run else facets.values()
         try:
-            answer = put_together(asked, list(facets.values()), _prompted(by))
+            answer = put_together(asked, list(read), _prompted(by))
         except DebriefError as error:
             answer, problem = None, str(error)
     before = question.answer
@@ -187,9 +189,15 @@ def ask_all(
         standing=question.standing if standing is None else standing,
     )
     if is_kept and not plan.is_friction:
-        others = [each for each in questions_in(lake) if each.id != question.id]
-        lake.write(QUESTIONS, ALL, [*others, question], KeptQuestion)
+        with only_writer(load_settings().home, lake.url):
+            others = [each for each in questions_in(lake) if each.id != question.id]
+            lake.write(QUESTIONS, ALL, [*others, question], KeptQuestion)
     found = tuple(id_ for id_, facet in facets.items() if facet.found)
+    new = {
+        id_
+        for id_, facet in facets.items()
+        if before is not None and (id_ in made or facet.asked_on > before.on)
+    }
     started = [head.started for head in plan.sessions if head.id in facets]
     return AskResult(
         question=question,
@@ -201,8 +209,8 @@ def ask_all(
         left_out=plan.left_out,
         cost_usd=total_cost(facet.cost_usd for facet in made.values()),
         since=before.on if before is not None else None,
-        new_read=len(facets) - before.asked if before is not None else 0,
-        new_found=len(set(found) - set(before.found)) if before is not None else 0,
+        new_read=len(new),
+        new_found=len(new.intersection(found)),
         is_friction=plan.is_friction,
         problem=problem,
         first=min(started, default=None),
@@ -228,30 +236,32 @@ def _prompted(by: Evaluators) -> PromptedModel:
 
 
 def _facets(lake: Lake, plan: ToAsk, asked: AskedQuestion, by: Evaluators) -> Iterator[Facet]:
-    """Ask what is open, week by week, the newest first."""
+    """Ask what is open, week by week, the newest first; keep each week's answers."""
     assert by.models is not None
     ask = by.models.get(by.name).ask
     asker = SessionAsker(asked, by.name, ask, key_of(load_settings()))
     weeks = {week_of(head.started) for head in plan.sessions if head.id in plan.open}
 
-    def sessions() -> Iterator[Session]:
-        for week in sorted(weeks, reverse=True):
-            yield from lake.read("raw_sessions", week, Session, only=("id", plan.open))
+    for week in sorted(weeks, reverse=True):
+        sessions = lake.read("raw_sessions", week, Session, only=("id", plan.open))
+        own = []
+        for facet in ask_sessions(sessions, asker, {}, concurrency=by.concurrency):
+            own.append(facet)
+            yield facet
+        if not by.dry_run:
+            _keep(lake, week, [facet for facet in own if facet.status == "ok"])
 
-    return ask_sessions(sessions(), asker, {}, concurrency=by.concurrency)
+
+def _as_found(facet: Facet) -> Facet:
+    """Return an answer of a usual size, to count what putting answers together takes at most."""
+    place = Evidence(1, "", "words " * 10)
+    return replace(facet, found=True, answer="word " * 25, places=(place,))
 
 
-def _keep(lake: Lake, plan: ToAsk, made: dict[str, Facet]) -> None:
-    """Write answers into their weeks; each takes the place of an earlier one to its question."""
-    by_week: dict[str, list[Facet]] = defaultdict(list)
-    for head in plan.sessions:
-        if head.id in made and made[head.id].status == "ok":
-            by_week[week_of(head.started)].append(made[head.id])
-    for week, own in by_week.items():
-        pairs = {(facet.session_id, facet.question_id) for facet in own}
-        others = [
-            row
-            for row in lake.read(FACETS, week, Facet)
-            if (row.session_id, row.question_id) not in pairs
-        ]
+def _keep(lake: Lake, week: str, own: Sequence[Facet]) -> None:
+    """Write a week's answers; each takes the place of an earlier one to its question."""
+    pairs = {(facet.session_id, facet.question_id) for facet in own}
+    with only_writer(load_settings().home, lake.url):
+        stored = lake.read(FACETS, week, Facet)
+        others = [row for row in stored if (row.session_id, row.question_id) not in pairs]
         lake.write(FACETS, week, [*others, *own], Facet)

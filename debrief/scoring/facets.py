@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
+from debrief.models.fencing import bare_words
 from debrief.scoring.answer_form import LONGEST_TEXT, FacetAnswer, NumberedAnswer
-from debrief.scoring.model import AskedQuestion, Facet
+from debrief.scoring.model import AskedQuestion, Chunk, Facet
 from debrief.scoring.quotations import Recording
 from debrief.sessions.model import Evidence, Session
 
 MOST_PLACES = 3
 """Quotations that are kept of one answer."""
+LEAST_QUOTED = 4
+"""Letters of a quotation, without which it shows nothing."""
 
 
 def standing_places(said: FacetAnswer, recording: Recording) -> tuple[Evidence, ...]:
     """Return the quotations of an answer that stand in a recording."""
-    found = (recording.place(each) for each in said.places if each.quote)
+    quoted = (each for each in said.places if len(bare_words(each.quote)) >= LEAST_QUOTED)
+    found = map(recording.place, quoted)
     return tuple(dict.fromkeys(filter(None, found)))[:MOST_PLACES]
 
 
@@ -40,8 +44,8 @@ it."""
 def rider_facets(
     answers: Iterable[NumberedAnswer],
     questions: Sequence[AskedQuestion],
-    recording: Recording,
     session: Session,
+    chunk: Chunk,
     model: str,
     today: date,
 ) -> Iterator[Facet]:
@@ -50,6 +54,7 @@ def rider_facets(
     A question without an answer, or found without words that stand in the recording, is left out:
     it can be asked again.
     """
+    recording = Recording(session, chunk, "")  # of what was said and done, not of our own signals
     by_number = {each.question: each for each in answers}
     for number, question in enumerate(questions, 1):
         said = by_number.get(number)

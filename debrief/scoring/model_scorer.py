@@ -183,10 +183,9 @@ class ModelChunkScorer:
         def read(answer: Answer) -> ReadAnswer:
             said = read_answer(answer.text, names)
             refuse_lifted(answer.text, said.own_words or [answer.text], shown)
-            recording = Recording(session, chunk, shown)
-            review = verified_review(said, recording)
+            review = verified_review(said, Recording(session, chunk, shown))
             today = datetime.now(UTC).date()
-            facets = rider_facets(said.answers, questions, recording, session, self.model, today)
+            facets = rider_facets(said.answers, questions, session, chunk, self.model, today)
             judged = {name: found for n, name in enumerate(names) if (found := said.judge(n))}
             return ReadAnswer(review=review, facets=tuple(facets), judged=judged, answer=answer)
 

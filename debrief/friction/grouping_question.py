@@ -38,7 +38,7 @@ MOST_SESSIONS = 200
 _MOST_FRICTIONS = 5
 _MOST_PASSAGES = 6
 """Sessions of one friction whose passages are checked, the newest."""
-_LONGEST_NOTE, _LONGEST_FILE = 240, 12_000
+_LONGEST_NOTE, _LONGEST_FILE = 200, 12_000
 """Characters of each text of a note, and of the prompt file."""
 _SPAN = re.compile(r"`([^`]+)`")
 

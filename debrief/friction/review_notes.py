@@ -9,7 +9,7 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.traces import trace_text, traces_of
 from debrief.sessions.model import Evidence, Session
 
-_AROUND = 2_000
+_AROUND = 1_000
 """Characters of a passage on each side of the words that show it."""
 
 

@@ -10,7 +10,7 @@ from assets.evaluations import session_scores
 from assets.partitions import all_of
 from assets.presentation import markdown, preview
 from assets.sessions import prompt_snapshots, raw_sessions
-from assets.weekly import MODEL_POOL, ShownWeeks, shown_at, stage, weekly_asset
+from assets.weekly import MODEL_POOL, ShownWeeks, Spending, shown_at, stage, weekly_asset
 from debrief.friction.advice import advice_markdown
 from debrief.friction.line_effects import effects_markdown
 from debrief.friction.schema import ALL, EFFECTS, RECURRING
@@ -60,6 +60,7 @@ def recurring_friction(
     same command that failed and what then worked, and what a model groups of reviews' notes."""
     by = partial(evaluator.open, context.run)
     run = StageRun(lake.open(), scope=scope.open(), evaluators=by)
+    spending = Spending()
     filled = RECURRING_FRICTION.fill(run, ALL)
     rows = filled.rows
     log_progress(RECURRING, f"{len(rows)} recurring" + " (unchanged)" * filled.skipped)
@@ -69,6 +70,7 @@ def recurring_friction(
             "dagster/row_count": len(rows),
             "made_now": filled.fresh,
             "up_to_date": filled.skipped,
+            **spending.since_shown(run.evaluators),
             "lines": markdown(advice_markdown(rows)),
             **shown_at("/friction"),
         },

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from debrief.lake import Lake
     from debrief.training.model import TrainingSetRow
 
-_EACH = 3
+_EACH, _FRICTION = 3, 2
 """Sessions to look at, and frictions, that are named."""
 _TITLE = 40
 _NEGLIGIBLE = 0.147
@@ -148,16 +148,12 @@ def _title_line(session: SessionEvents, title: str) -> Text:
     return Text.assemble(f"  {session.session_id[:8]}  ", (name, "bold"), f"  ({said})")
 
 
-def _friction_lines(lake: Lake, width: int) -> Iterator[str | Text]:
-    """Yield what recurs, the newest first, with its line; ``debrief advice`` has the rest."""
+def _friction_lines(lake: Lake, width: int) -> Iterator[Text]:
+    """Yield the line of what recurs, seen last first; ``debrief advice`` has the rest."""
     rows = sorted(lake.read(RECURRING, ALL, RecurringFriction), key=lambda row: row.last_seen)
-    if rows:
-        yield "Recurring friction:"
-    for row in rows[::-1][:_EACH]:
-        what = make_visible(shorten(row.what, _TITLE))
-        seen = counted(len(row.sessions), "session")
-        yield Text.assemble(f"  {row.repository}  ", (what, "bold"), f"  ({seen})")
-        yield Text(f"    {shorten(make_visible(row.line), max(40, width - 4))}")
+    for row in rows[::-1][:_FRICTION]:
+        line = Text.assemble(f"  {'comes again':13}  {row.repository}  ")
+        yield line.append(shorten(make_visible(row.line), max(20, width - line.cell_len)))
 
 
 def _holding(lake: Lake) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from debrief.friction.schema import FrictionEvent, RecurringFriction
 from debrief.friction.suggestions import line_for
 
 VERSION = "8"
 """Raised when the same events give other frictions."""
+_SPAN = re.compile(r"`([^`]+)`")
 
 
 def recurring_failures(events: Iterable[FrictionEvent]) -> list[RecurringFriction]:
@@ -38,3 +40,16 @@ def in_order(frictions: Iterable[RecurringFriction]) -> list[RecurringFriction]:
         frictions,
         key=lambda row: (row.repository, -len(row.sessions), -row.last_seen.timestamp(), row.id),
     )
+
+
+def is_alike(one: RecurringFriction, other: RecurringFriction) -> bool:
+    """Return whether two frictions of a repository are one: they share half of their sessions, and
+    a name in their lines."""
+    names = set(_SPAN.findall(one.line)) & set(_SPAN.findall(other.line))
+    return bool(names) and half_shared(one.sessions, other.sessions)
+
+
+def half_shared(some: Sequence[str], others: Sequence[str]) -> bool:
+    """Return whether at least half of the smaller of two sets is in the other."""
+    least = min(len(set(some)), len(set(others)))
+    return 2 * len(set(some) & set(others)) >= least > 0

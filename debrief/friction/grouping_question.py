@@ -7,7 +7,6 @@ friction keeps the sessions with a yes, and falls alone when fewer than two are 
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from pydantic import BeforeValidator
 
 from debrief.errors import ModelError
+from debrief.friction.grouping import half_shared, is_alike
 from debrief.friction.line_check import read_line
 from debrief.friction.schema import FrictionEvent, RecurringFriction
 from debrief.markdown import shorten
@@ -40,7 +40,6 @@ _MOST_PASSAGES = 6
 """Sessions of one friction whose passages are checked, the newest."""
 _LONGEST_NOTE, _LONGEST_FILE = 200, 12_000
 """Characters of each text of a note, and of the prompt file."""
-_SPAN = re.compile(r"`([^`]+)`")
 
 
 class RepositoryNotes(Struct, frozen=True, kw_only=True):
@@ -235,17 +234,9 @@ def _known_again(
     lines, as sessions that are reviewed again have other notes.
     """
     for row in known:
-        is_same = _half_shared(row.events, friction.events) or (
-            _half_shared(row.sessions, friction.sessions)
-            and set(_SPAN.findall(row.line)) & set(_SPAN.findall(friction.line))
-        )
-        if is_same:
+        if half_shared(row.events, friction.events) or is_alike(row, friction):
             return replace(friction, id=row.id, what=row.what, line=row.line)
     return friction
-
-
-def _half_shared(some: Sequence[str], others: Sequence[str]) -> bool:
-    return 2 * len(set(some) & set(others)) >= min(len(set(some)), len(set(others))) > 0
 
 
 def _sessions_of(events: Iterable[FrictionEvent]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from debrief.errors import DebriefError
 from debrief.friction import failed_commands, grouping, line_effects
 from debrief.friction.failed_commands import failed_commands as failures_of
-from debrief.friction.grouping import in_order, recurring_failures
+from debrief.friction.grouping import in_order, is_alike, recurring_failures
 from debrief.friction.grouping_question import RepositoryNotes, group_notes
 from debrief.friction.line_effects import PromptedSession
 from debrief.friction.line_effects import line_effects as effects_of
@@ -91,7 +91,13 @@ def _frictions(
     grouped = _still_there(known, noted)
     if run.evaluators.models is not None:
         grouped = list(_grouped(run, noted, known))
-    return in_order([*recurring_failures(events), *grouped])
+    failed = recurring_failures(events)
+    others = [
+        row
+        for row in grouped
+        if not any(row.repository == each.repository and is_alike(row, each) for each in failed)
+    ]
+    return in_order([*failed, *others])
 
 
 def _still_there(

@@ -18,6 +18,7 @@ import pytest
 from debrief.execution.model import Execution
 from debrief.execution.sandbox import why_unavailable
 from debrief.execution.store import EXECUTIONS
+from debrief.friction.schema import LineEffect
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Row
 from debrief.langfuse.outgoing import ScoreReceipt
@@ -26,7 +27,7 @@ from debrief.outcomes.verdicts import verdicts_in
 from debrief.redaction import contains_secret
 from debrief.rubrics.model import ALL, SEARCHES, Rubric, RubricEvaluation, RubricSearch
 from debrief.samples import REVIEWER, SCORE_NAMES, folder
-from debrief.scoring.model import SessionScores
+from debrief.scoring.model import Facet, SessionScores
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.summary import content_of
@@ -66,15 +67,15 @@ def test_it_succeeds_and_says_in_a_screen_what_a_person_wants_to_know(demo: Demo
     assert demo.first.code == 0, demo.first.err
     lines = demo.first.out.strip().splitlines()
     assert len(lines) <= 24
-    assert lines[1] == "Spent: $0.00 (223 calls, 0 tokens)"
+    assert lines[1] == "Spent: $0.00 (229 calls, 0 tokens)"
     assert lines[2].startswith("36 sessions in 5 weeks")
     assert lines[3].startswith(f"33 reviewed by {REVIEWER}: 17 complete, verified; ")
     assert lines[3].endswith("3 told by checks rerun: 3 complete, verified.")
     assert lines[4] == "11 sessions to look at:"
     assert "  806c62a7  Labels, then caching, then something el…  (failed)" in lines
     assert any("corrected 3 times (turns 3, 5: “leave settle alone" in line for line in lines)
-    costly = [line.split()[2] for line in lines if line.startswith("  costs most")]
-    assert costly == ["meter-etl", "parcel-api"]
+    again = [line.split()[2] for line in lines if line.startswith("  comes again")]
+    assert again == ["parcel-api", "harbour-ui"]
     assert any("rubrics: on unseen sessions, nothing distinguishes" in line for line in lines)
     assert any(
         "26 samples in 9 sets, from 26 of 36 sessions; left out 10:" in line for line in lines
@@ -169,7 +170,18 @@ def test_each_recorded_answer_is_used_and_fits_its_form_at_once(demo: Demo) -> N
     assert {(row.by, row.on) for row in answers} == {("claude", "2026-11-29")}
     asked = re.search(r"^Spent: \$0\.00 \((\d+) calls", demo.first.out, re.MULTILINE)
     assert asked is not None
-    assert int(asked[1]) == len(answers) == len({row.about for row in answers})
+    assert len(answers) == len({row.about for row in answers})
+    questions = [row for row in answers if row.about.startswith("question ")]
+    assert int(asked[1]) == len(answers) - len(questions)
+    assert {row.status for row in rows_of(demo, "facets", Facet)} == {"ok"}
+    assert len({row.session_id for row in rows_of(demo, "facets", Facet)}) == len(questions) - 1
+
+
+def test_a_friction_ends_after_its_line(demo: Demo) -> None:
+    (effect,) = demo.lake.read("line_effects", ALL, LineEffect)
+    assert effect.line == "Reproduce a defect with a failing test first."
+    assert (effect.affected_before, effect.affected_after, effect.sessions_after) == (3, 0, 3)
+    assert effect.outcome == "too_early"
 
 
 def test_rubrics_say_what_unseen_sessions_say_and_every_session_is_judged_on_them(

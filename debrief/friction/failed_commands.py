@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from debrief.friction.call_sequence import CallMade, Prices, call_sequences, cost_of
-from debrief.friction.call_status import has_failed, is_answer, is_look, is_stopped
+from debrief.friction.call_status import (
+    has_failed,
+    is_answer,
+    is_look,
+    is_stopped,
+    went_well,
+)
 from debrief.friction.normalize import (
     culprit,
     error_line,
@@ -27,13 +34,13 @@ from debrief.friction.normalize import (
     text_of_blocks,
 )
 from debrief.friction.not_found import NotFound, not_found_in, not_found_lines
-from debrief.friction.resolution import resolution
+from debrief.friction.resolution import resolution, without_path
 from debrief.friction.schema import FrictionEvent
 from debrief.markdown import shorten
 from debrief.sessions.model import Session
 from debrief.signals.shell import bare_words, check_of
 
-VERSION = "12"
+VERSION = "13"
 """Raised when the same session gives other events."""
 _NEAR = 12
 """Calls within which what worked is looked for."""
@@ -59,11 +66,17 @@ def failed_commands(session: Session, prices: Prices) -> list[FrictionEvent]:
     """
     found: dict[tuple[str, int], FrictionEvent] = {}
     for sequence in call_sequences(session):
+        fine = _went_well(sequence)
         for place, made in enumerate(sequence):
             failure = _failure(made)
             if failure is None:
                 continue
-            until, instead = resolution(failure.words, sequence[place + 1 : place + 1 + _NEAR])
+            rest = sequence[place + 1 : place + 1 + _NEAR]
+            if failure.missing is None:
+                rest = list(takewhile(lambda later: later.call.action != "edit", rest))
+            until, instead = resolution(failure.words, rest)
+            if failure.words in fine and not without_path(instead)[0]:
+                instead = ""  # it does work, though not at that time
             calls = (made, *until)
             usage, cost, minutes = cost_of(calls, prices)
             event = FrictionEvent(
@@ -82,6 +95,12 @@ def failed_commands(session: Session, prices: Prices) -> list[FrictionEvent]:
             )
             found.setdefault((event.what, made.message), event)
     return sorted(found.values(), key=lambda event: (event.evidence.turn, event.at))
+
+
+def _went_well(sequence: Sequence[CallMade]) -> frozenset[tuple[str, ...]]:
+    """Return the simple commands, as typed, that went well at least once, alone on their line."""
+    parts = (parts_of(made.call.command) for made in sequence if went_well(made.call))
+    return frozenset(words for (words, *others) in filter(None, parts) if not others)
 
 
 class _Failure(NamedTuple):

@@ -175,6 +175,17 @@ def test_a_remedy_is_of_the_last_failure_before_it() -> None:
     assert [event.instead for event in events(story)] == ["", "shop up cart --open"]
 
 
+def test_what_an_edit_may_have_mended_or_works_at_another_time_is_no_remedy() -> None:
+    error = "error: no shop is open"
+    mended = Story().turn("Go").run("shop up cart", error, "failed").edit("a.toml", "a", "b")
+    assert lines(*[mended.run("shop up cart --open", "done")] * 2) == []
+    at_times = tried("shop up cart", error, "shop up cart --open", "shop up cart")
+    assert lines(at_times, at_times) == []
+    missing = Story().turn("Go").run("pnpm test", "sh: pnpm: not found", "failed")
+    missing.edit("a.ts", "a", "b").run("bun test", "3 passed")
+    assert lines(missing, missing) == ["Run `bun test`, not `pnpm test`, which fails here."]
+
+
 def test_of_a_message_only_the_share_of_the_calls_that_failed_counts() -> None:
     story = Story().turn("Go on")
     failed = [

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import duckdb
@@ -182,7 +183,9 @@ def test_what_no_run_makes_again_keeps_its_readable_rows_and_its_damaged_file(
     tmp_path: Path, table: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     lake = Lake(str(tmp_path))
-    rows = [thing(f"t{number}", names=(os.urandom(400).hex(),)) for number in range(400)]
+    rows = [
+        thing(f"t{number}", names=(Random(number).randbytes(400).hex(),)) for number in range(400)
+    ]
     path = Path(lake.write(table, "w", rows, Thing).path)
     damaged(path, how)
     before = path.read_bytes()

@@ -94,8 +94,6 @@ check((await page.locator("img[src=x]").count()) === 0, "a session's markup is n
 await page.goto(`${reading}/sessions/every-kind`);
 await page.click("text=review by claude-code >> xpath=ancestor::li >> p.places a");
 check((await page.locator("[id^=mark-].at").count()) === 1, "a proof leads to its place");
-await page.click("button[data-copy]");
-await page.locator("button[data-copy] >> text=Copied").waitFor();
 check(!(await page.locator("details.others").first().evaluate((fold) => fold.open)), "others' numbers are folded");
 await page.click("text=a fork of >> nth=0");
 await page.waitForURL("**/sessions/later");

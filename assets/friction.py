@@ -47,7 +47,7 @@ def friction_events(
 @stage(
     group_name="friction",
     code_version=versions.RECURRING_FRICTION,
-    deps=[*map(all_of, (raw_sessions, friction_events, prompt_snapshots))],
+    deps=[*map(all_of, (raw_sessions, session_scores, friction_events, prompt_snapshots))],
     pool=MODEL_POOL,
 )
 def recurring_friction(

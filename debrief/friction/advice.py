@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 
 from debrief.errors import without_controls
+from debrief.friction.prompt_items import items_of
 from debrief.friction.schema import RecurringFriction
 from debrief.markdown import counted
 from debrief.sessions.model import Usage
@@ -56,11 +57,12 @@ def patch_for(frictions: Sequence[RecurringFriction], path: str, text: str | Non
         if friction.line not in held and f"<!-- friction {friction.id}" not in held
     ]
     lines = held.splitlines(keepends=True)
-    for friction in [row for row in new if row.existing]:
-        places = [n for n, line in enumerate(lines) if line.strip() == friction.existing]
-        if places:
-            lines[places[0]] = _mended(lines[places[0]], friction)
-            new.remove(friction)
+    items = {item.text: item for item in items_of(held)}
+    for friction in [row for row in new if row.existing in items]:
+        item = items[friction.existing]
+        rest = [""] * (item.end - item.first - 1)  # so that later items keep their places
+        lines[item.first : item.end] = [_mended(lines[item.first], friction), *rest]
+        new.remove(friction)
     mended = "".join(lines)
     made = _with_lines(mended, new) if new else mended
     names = "/dev/null" if text is None else f"a/{path}", f"b/{path}"
@@ -81,12 +83,11 @@ def _with_lines(text: str, new: Iterable[RecurringFriction]) -> str:
 
 
 def _mended(line: str, friction: RecurringFriction) -> str:
-    """Return a line of the file with its words replaced; its list mark and line end stay."""
+    """Return the proposed line with the indent and the list mark of the one that it replaces."""
     words = line.strip()
     mark = next((m for m in ("- ", "* ", "+ ") if words.startswith(m)), "")
-    indent, end = line[: len(line) - len(line.lstrip())], "\n" if line.endswith("\n") else ""
-    comment_indent = indent + " " * len(mark)
-    return f"{indent}{mark}{friction.line}\n{comment_indent}{_comment(friction)}{end}"
+    indent = line[: len(line) - len(line.lstrip())]
+    return f"{indent}{mark}{friction.line}\n{indent}{' ' * len(mark)}{_comment(friction)}\n"
 
 
 def _comment(friction: RecurringFriction) -> str:

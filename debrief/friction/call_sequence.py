@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from itertools import count
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -49,7 +50,7 @@ def call_sequences(session: Session) -> list[list[CallMade]]:
 
     What a fork has from its original counts there alone.
     """
-    numbers = iter(range(10**9))
+    numbers = count()
     turns = [turn for turn in session.turns if turn.origin != "inherited"]
     own = [
         made for turn in turns for made in _calls(turn.number, turn.messages, turn.ended, numbers)

@@ -18,6 +18,7 @@ from pydantic import BeforeValidator
 from debrief.errors import ModelError
 from debrief.friction.grouping import half_shared, is_alike
 from debrief.friction.line_check import read_line
+from debrief.friction.prompt_items import items_of
 from debrief.friction.schema import FrictionEvent, RecurringFriction
 from debrief.markdown import shorten
 from debrief.models.answer_fields import AnswerPart, Text, read_form, word
@@ -66,9 +67,9 @@ class RepositoryNotes(Struct, frozen=True, kw_only=True):
 
     @property
     def prompt_lines(self) -> dict[str, str]:
-        """Return the lines of the prompt file that hold words, by number: ``L1``, ``L2``, …"""
-        lines = filter(None, map(str.strip, self.prompt_file[:_LONGEST_FILE].splitlines()))
-        return {f"L{number}": line for number, line in enumerate(lines, 1)}
+        """Return the items of the prompt file by number: ``L1``, ``L2``, …"""
+        items = items_of(self.prompt_file[:_LONGEST_FILE])
+        return {f"L{number}": item.text for number, item in enumerate(items, 1)}
 
 
 class ProposedFriction(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
+from debrief.friction.prompt_items import items_of
 from debrief.friction.schema import LineEffect, LineOutcome, RecurringFriction
 from debrief.markdown import interval, plain, shorten, table
 from debrief.stats import difference_of_shares
@@ -148,11 +149,11 @@ def _lines_of(prompt: str) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
     """Return the lines without their marks, each with what tells it apart and the frictions that a
     comment below names."""
     lines: list[tuple[str, str, tuple[str, ...]]] = []
-    for raw in prompt.splitlines():
-        if lines and (named := _COMMENT.findall(raw)):
+    for item in items_of(prompt):
+        if lines and (named := _COMMENT.findall(item.text)):
             line, key, ids = lines[-1]
             lines[-1] = (line, key, (*ids, *named))
-        elif (line := " ".join(_MARK.sub("", raw).split())) and not line.startswith("<!--"):
+        elif (line := _MARK.sub("", item.text)) and not line.startswith("<!--"):
             lines.append((line[:_SHOWN_LINE], _line_key(line), ()))
     return tuple(lines)
 

@@ -37,8 +37,6 @@ class FrictionEvent(Struct, frozen=True, kw_only=True):
     """Of the rule: the part of the command line that failed, as it was typed."""
     missing: str = ""
     """Of the rule: the program, subcommand, script or module that was not there."""
-    friction: str = ""
-    """Of a review that was asked about a known friction: the id of that one."""
     calls: tuple[str, ...] = ()
     """Of the rule: ids of the calls of the stretch, from the failure to what then worked."""
     usage: Usage = Usage()

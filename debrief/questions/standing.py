@@ -17,8 +17,8 @@ _MOST_FRICTION = 5
 
 def friction_question(friction: RecurringFriction) -> AskedQuestion:
     """Return the question whether a session shows a known friction."""
-    text = f"Did this go wrong here: {friction.what.rstrip('.?!')}?"
-    return AskedQuestion(id=friction.id, text=text)
+    what = friction.what.rstrip(".?!").replace("”", '"')
+    return AskedQuestion(id=friction.id, text=f"Did what these words name go wrong here: “{what}”?")
 
 
 def known_friction(lake: Lake) -> dict[str, RecurringFriction]:

@@ -76,7 +76,7 @@ def _friction_inputs(run: StageRun, partition: str) -> str:
     weeks = run.lake.partitions(EVENTS)
     return digest_of(
         grouping.VERSION,
-        [upstream(run.lake, EVENTS, week=week) for week in weeks],
+        [upstream(run.lake, EVENTS, "session_scores", week=week) for week in weeks],
         version_of(FRICTION_GROUPS, FRICTION_CHECK),
         run.evaluators.name,
     )
@@ -97,7 +97,42 @@ def _frictions(
         for row in grouped
         if not any(row.repository == each.repository and is_alike(row, each) for each in failed)
     ]
-    return in_order([*failed, *others])
+    return in_order([*failed, *_with_answers(run, others, noted)])
+
+
+def _with_answers(
+    run: StageRun, rows: Iterable[RecurringFriction], noted: Iterable[FrictionEvent]
+) -> Iterator[RecurringFriction]:
+    """Yield frictions with the sessions that said yes when they were asked about them."""
+    answers = answers_by_question(facets_in(run.lake))
+    events = {event.id: event for event in noted}
+    starts = {head.id: head.started for head in run.lake.rows("raw_sessions", _SessionStart)}
+    for row in rows:
+        more = [
+            FrictionEvent(
+                session_id=id_,
+                repository=row.repository,
+                at=starts[id_],
+                evidence=facet.places[0],
+                by=facet.model,
+                what=facet.answer or row.what,
+            )
+            for id_, facet in answers.get(row.id, {}).items()
+            if facet.found and id_ in starts and id_ not in row.sessions
+        ]
+        own = [events[id_] for id_ in row.events if id_ in events]
+        yield (
+            RecurringFriction.of(
+                [*own, *more],
+                id=row.id,
+                by=row.by,
+                what=row.what,
+                line=row.line,
+                existing=row.existing,
+            )
+            if more and own
+            else row
+        )
 
 
 def _still_there(

@@ -16,6 +16,7 @@ from debrief.cli.app import app
 from debrief.errors import ModelError
 from debrief.friction.advice import HEADING, patch_for
 from debrief.friction.line_check import LONGEST, read_line
+from debrief.friction.prompt_items import items_of
 from debrief.friction.schema import ALL, RECURRING, FrictionEvent, RecurringFriction
 from debrief.friction.suggestions import code, line_for
 from debrief.lake import Lake
@@ -175,6 +176,25 @@ def test_a_line_that_says_the_same_is_mended_and_not_doubled(tmp_path: Path, mar
     assert "Use bun" not in made
     assert HEADING not in made
     assert patch_for([one], "CLAUDE.md", made) == ""
+
+
+def test_a_point_of_several_lines_is_mended_whole(tmp_path: Path) -> None:
+    text = "# Shop\n\n- Use bun\n  for tests, always.\n- Be kind.\n\nUse bun\nhere."
+    one = friction(existing="- Use bun for tests, always.")
+    made = applied(text, patch_for([one], "CLAUDE.md", text), tmp_path)
+    assert "for tests, always" not in made
+    assert f"- {one.line}\n" in made
+    assert made.endswith("- Be kind.\n\nUse bun\nhere.")
+    last = friction(existing="Use bun here.")
+    whole = applied(text, patch_for([last], "CLAUDE.md", text), tmp_path)
+    assert whole.startswith("# Shop\n\n- Use bun\n  for tests, always.\n- Be kind.\n\n" + last.line)
+
+
+@given(st.text(alphabet="ab -*#>\n", max_size=60))
+def test_items_take_each_line_with_words_once(text: str) -> None:
+    items = items_of(text)
+    taken = [number for item in items for number in range(item.first, item.end)]
+    assert taken == [n for n, line in enumerate(text.splitlines()) if line.strip()]
 
 
 def test_a_patch_needs_a_folder_and_one_repository(lake: Lake, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from debrief.models.answers import Answer
 from debrief.models.prompting import PromptedModel
 from debrief.questions.standing import standing_questions
 from debrief.scoring.llm_review import FrictionReview, SessionReview
-from debrief.scoring.model import SessionScores
+from debrief.scoring.model import Facet, SessionScores
 from debrief.sessions.model import Evidence, Session
 from resources import EvaluatorResource
 from tests.assets.running import resources
@@ -225,6 +225,25 @@ def test_dagster_groups_notes_once_and_asks_later_reviews_about_them(
     assert len(server.calls) == 2
     run()
     assert len(server.calls) == 2, "what did not change is not asked again"
+    later = replace(
+        day(2, story), id="later", digest="later", started=sessions[1].started + timedelta(hours=9)
+    )
+    lake.write("raw_sessions", week, [*sessions, later], Session)
+    yes = Facet(
+        session_id="later",
+        session_digest="later",
+        question_id=friction.id,
+        found=True,
+        answer="It was left out again.",
+        places=(Evidence(1, "", "lint failed"),),
+        model="openai/gpt-4.1-nano",
+        asked_on=later.started.date(),
+    )
+    quiet = replace(reviewed(later), review=SessionReview(verdict="partial"), facets=(yes,))
+    lake.write("session_scores", week, [*map(reviewed, sessions), quiet], SessionScores)
+    run()
+    (more,) = lake.read(RECURRING, ALL, RecurringFriction)
+    assert (more.id, more.sessions) == (friction.id, ("later", "day-1", "day-0"))
     (asked,) = standing_questions(lake)(sessions[0])
     assert asked.id == friction.id
     assert "Lint is left out" in asked.text

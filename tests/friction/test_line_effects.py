@@ -89,7 +89,7 @@ def test_a_line_is_known_by_its_comment_its_words_and_the_one_it_mends(
     existing: str, line: str
 ) -> None:
     one = replace(WRONG_RUNNER, existing=existing)
-    (found,) = line_effects([one], sessions((NONE, 2), (f"{NONE}{line}\n", 2)), {})
+    (found,) = line_effects([one], sessions((NONE, 2), (f"{NONE}\n{line}\n", 2)), {})
     assert (found.sessions_before, found.sessions_after) == (2, 2)
 
 

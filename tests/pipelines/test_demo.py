@@ -180,7 +180,7 @@ def test_each_recorded_answer_is_used_and_fits_its_form_at_once(demo: Demo) -> N
 def test_a_friction_ends_after_its_line(demo: Demo) -> None:
     (effect,) = demo.lake.read("line_effects", ALL, LineEffect)
     assert effect.line == "Reproduce a defect with a failing test first."
-    assert (effect.affected_before, effect.affected_after, effect.sessions_after) == (3, 0, 3)
+    assert (effect.affected_before, effect.affected_after, effect.sessions_after) == (2, 0, 3)
     assert effect.outcome == "too_early"
 
 

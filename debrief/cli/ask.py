@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from debrief.questions.schema import KeptQuestion
 
 FORMS = dict.fromkeys(("text", "json"))
+_SHORTEST = 8
 
 
 def ask(
@@ -145,7 +146,7 @@ def _lines(asked: AskResult) -> Iterator[str]:
         for id_ in sentence.sessions:
             facet = asked.facets[id_]
             turns = ", ".join(dict.fromkeys(f"turn {place.turn}" for place in facet.places))
-            yield f"   {id_[:8]} {turns}: “{facet.places[0].quote}”"
+            yield f"   {_short(id_, asked.read)} {turns}: “{facet.places[0].quote}”"
     if answer is None and not asked.is_friction:
         yield f"No answer could be put together: {asked.problem}"
     elif answer is not None and not answer.sentences:
@@ -166,6 +167,14 @@ def _lines(asked: AskResult) -> Iterator[str]:
     if asked.question.standing:
         yield "New sessions are asked in the call that reviews them."
     yield f"On the pages: /sessions?facet={asked.question.id}"
+
+
+def _short(id_: str, ids: Collection[str]) -> str:
+    """Return the first characters of an id, eight at least, that no other id begins with."""
+    alike = [each for each in ids if each != id_]
+    lengths = range(_SHORTEST, len(id_))
+    of_its_own = (n for n in lengths if not any(each.startswith(id_[:n]) for each in alike))
+    return id_[: next(of_its_own, len(id_))]
 
 
 def _print_questions(store: Lake, form: str) -> None:

@@ -177,9 +177,9 @@ def ask_all(
     facets = {id_: stored[id_] for id_ in ids if id_ in stored and id_ not in _failed(made)}
     answer, problem = question.answer, ""
     if by is not None and not plan.is_friction:
-        read = [_as_found(facet) for facet in made.values()] if by.dry_run else facets.values()
+        counted = {id_: _as_found(facet) for id_, facet in made.items()} if by.dry_run else {}
         try:
-            answer = put_together(asked, list(read), _prompted(by))
+            answer = put_together(asked, list((facets | counted).values()), _prompted(by))
         except DebriefError as error:
             answer, problem = None, str(error)
     before = question.answer

@@ -111,6 +111,31 @@ def test_the_same_question_asks_only_what_is_new(lake: Lake, server: OpenAIServe
     assert len(server.calls) == asked + 2
 
 
+def test_an_answer_that_could_not_be_put_together_is_asked_for_again(
+    lake: Lake, server: OpenAIServer
+) -> None:
+    def only_sessions(call: Call) -> Reply:
+        if "question was asked of many sessions" in f"{call.system}\n{call.user}":
+            return Reply(status=400, error={"message": "no", "type": "invalid_request_error"})
+        return said(call)
+
+    server.reply = only_sessions
+    assert "No answer could be put together" in ask(lake)
+    server.reply, asked = said, len(server.calls)
+    again = ask(lake)
+    assert "would be asked 1 question" in again
+    assert "1. It skips the slow test." in again
+    assert len(server.calls) == asked + 1
+
+
+def test_sessions_whose_ids_begin_alike_can_be_told_apart(lake: Lake, server: OpenAIServer) -> None:
+    alike = (session_of(f"nightly-run-{n}", "Please skip the slow test.") for n in (1, 2))
+    add(lake, *alike)
+    output = ask(lake)
+    assert "nightly-run-1 turn 1" in output
+    assert "nightly-run-2 turn 1" in output
+
+
 def test_what_was_not_read_is_said_with_its_reason(lake: Lake, server: OpenAIServer) -> None:
     add(lake, session_of("liar", "made-up words"), session_of("bad", "broken request"))
     late = session_of("late", "Add a tax.")

@@ -55,11 +55,6 @@ PAIRS = dg.DynamicPartitionsDefinition(name="pair")
 """``<task>.<prompt fingerprint>-<eval fingerprint>``; only observed pairs are partitions."""
 
 
-def all_of(asset: dg.AssetsDefinition | str) -> dg.AssetDep:
-    """Return a dependency on every partition of an asset, whatever the own partitions are."""
-    return dg.AssetDep(asset, partition_mapping=dg.AllPartitionMapping())
-
-
 def weekly_backfill_policy() -> dg.BackfillPolicy:
     """Return how Dagster cuts a backfill of weeks into runs.
 

@@ -1,133 +1,64 @@
-"""What an asset shows of itself in the UI: tables in Markdown.
+"""Turn what a stage shows into Dagster's metadata."""
 
-Dagster keeps it as events, which outlive the rows they are about. So no words of a session are in
-it: counts are, and a session's id where something failed with it. The pages show the sessions.
-"""
-
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from itertools import zip_longest
-from operator import attrgetter
-from statistics import fmean
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, get_args
 
 import dagster as dg
+import msgspec
 
-from debrief.markdown import plain, shorten
-from debrief.markdown import table as markdown_table
+from debrief.stages.shown import Figures, ShownPage, ShownTable
 
-PREVIEW_ROWS = 12
-_UUID = re.compile(r"\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
-_BAR = re.compile(r"(?<!\\)\|")
-_BREAKS = re.compile(r"(?<=-)| ")
-_CELL = 90
-_ON_ONE_LINE = 20
-"""Characters of a cell that is not broken at its spaces: times, and pairs of figures."""
+_MOST_ROWS = 50
 _IN_A_WINDOW = 1_000
-"""Characters from which on the UI shows Markdown in a window of its own. What is shorter goes into
-a cell of the page, which cuts off what is too wide for it."""
-_CELL_OF_THE_PAGE = 48
-"""Characters that there is room for in it, on a screen 1,280 wide."""
-_BETWEEN_COLUMNS = 2
+"""Characters from which on the UI shows Markdown in a window of its own, where no table is cut."""
+
+Metadata = Mapping[str, Any]
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return a Markdown table; long cells are cut, and nothing in a cell can break the table."""
-    return markdown_table(headers, ([_cell(value) for value in row] for row in rows))
-
-
-def preview(
-    headers: Sequence[str], rows: Sequence[Sequence[Any]], limit: int = PREVIEW_ROWS
-) -> dg.MarkdownMetadataValue:
-    """Return the first rows of a table as metadata, and how many more there are."""
-    if not rows:
-        return dg.MetadataValue.md("*no rows*")
-    text = table(headers, rows[:limit])
-    if len(rows) > limit:
-        text += f"\n\n*and {len(rows) - limit} more*"
-    return markdown(text)
-
-
-def markdown(text: str) -> dg.MarkdownMetadataValue:
-    """Return Markdown as metadata, so that the UI cuts none of its tables."""
-    return dg.MetadataValue.md(text.ljust(_IN_A_WINDOW) if _is_wide(text) else text)
-
-
-def listed(
-    rows: Sequence[Any], *columns: str, limit: int = PREVIEW_ROWS
-) -> dg.MarkdownMetadataValue:
-    """Return a preview of attributes of rows.
-
-    Args:
-        rows: of one type.
-        columns: two at least, each an attribute or ``heading=attribute``.
-        limit: how many rows are shown.
-    """
-    headings = [column.partition("=")[0] for column in columns]
-    read = attrgetter(*(column.rpartition("=")[2] for column in columns))
-    return preview(headings, [*map(read, rows)], limit)
-
-
-def tallied(rows: Iterable[Any], *columns: str) -> dg.MarkdownMetadataValue:
-    """Return a preview of how many rows have the same attributes, most first.
-
-    Args:
-        rows: of one type.
-        columns: as for ``listed``.
-    """
-    headings = [column.partition("=")[0] for column in columns]
-    read = attrgetter(*(column.rpartition("=")[2] for column in columns))
-    counts = Counter(map(read, rows)).most_common()
-    return preview((*headings, "count"), [(*values, count) for values, count in counts])
-
-
-def measured(heading: str, values: Iterable[tuple[str, float | None]]) -> dg.MarkdownMetadataValue:
-    """Return a preview of the values by name: how many there are, their mean, the least and most.
-
-    Args:
-        heading: of the names.
-        values: names with a value each; None counts as a row without one.
-    """
-    by_name: dict[str, list[float]] = {}
-    missing: Counter[str] = Counter()
-    for name, value in values:
-        known = by_name.setdefault(name, [])
-        if value is None:
-            missing[name] += 1
+def metadata_of(figures: Figures) -> Metadata:
+    """Return figures as metadata; of a long table, the first rows and how many there are."""
+    made: dict[str, Any] = {}
+    for name, value in figures.items():
+        if isinstance(value, ShownTable):
+            made[name] = table(value)
+            if len(value.rows) > _MOST_ROWS:
+                made[f"{name}_rows"] = len(value.rows)
+        elif isinstance(value, ShownPage):
+            made[name] = dg.MetadataValue.md(value.text.ljust(_IN_A_WINDOW))
         else:
-            known.append(value)
-    rows = [
-        (name, len(known), fmean(known), min(known), max(known), missing[name])
-        if known
-        else (name, 0, None, None, None, missing[name])
-        for name, known in by_name.items()
+            made[name] = value
+    return made
+
+
+def table(shown: ShownTable) -> dg.TableMetadataValue:
+    """Return the first rows of a table as metadata."""
+    records = [
+        dg.TableRecord(dict(zip(shown.headings, map(_cell, row), strict=True)))
+        for row in shown.rows[:_MOST_ROWS]
     ]
-    return preview((heading, "values", "mean", "least", "most", "without one"), rows)
+    columns = [dg.TableColumn(heading) for heading in shown.headings]
+    return dg.MetadataValue.table(records, dg.TableSchema(columns))
 
 
-def _is_wide(text: str) -> bool:
-    """Return whether a table in a text cannot be made narrow enough by breaking its lines."""
-    columns: list[int] = []
-    for line in [*text.splitlines(), ""]:
-        if line.startswith("|"):
-            words = [_longest_word(cell) for cell in _BAR.split(line)[1:-1]]
-            columns = [max(pair) for pair in zip_longest(columns, words, fillvalue=0)]
-        elif sum(columns) + _BETWEEN_COLUMNS * len(columns) > _CELL_OF_THE_PAGE:
-            return True
-        else:
-            columns = []
-    return False
+def _cell(value: object) -> str | int | float | None:
+    if isinstance(value, float):
+        return float(f"{value:.3g}")
+    return value if isinstance(value, str | int | None) else str(value)
 
 
-def _longest_word(cell: str) -> int:
-    return max((len(word) for word in _BREAKS.split(cell.replace("*", ""))), default=0)
+def column_schema(row_type: type[msgspec.Struct]) -> dg.TableSchema:
+    """Return the columns of a row type, with their types."""
+    return dg.TableSchema(
+        [
+            dg.TableColumn(
+                field.encode_name,
+                _type_name(field.type),
+                constraints=dg.TableColumnConstraints(nullable=type(None) in get_args(field.type)),
+            )
+            for field in msgspec.structs.fields(row_type)
+        ]
+    )
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    text = f"{value:.3g}" if isinstance(value, float) else str(value)
-    text = shorten(_UUID.sub(r"\1", text), _CELL)
-    shown = plain(text)
-    return shown.replace(" ", "\u00a0") if len(text) <= _ON_ONE_LINE else shown
+def _type_name(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)

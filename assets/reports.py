@@ -7,31 +7,32 @@ from functools import partial
 import dagster as dg
 from msgspec.structs import replace
 
-from assets import versions
-from assets.evaluations import judge_evaluations, langfuse_scores, session_scores
-from assets.outcomes import labels
-from assets.partitions import all_of
-from assets.presentation import markdown
-from assets.rubrics import rubric_evaluations, rubrics
-from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.signals import session_signals
+from assets.presentation import metadata_of
+from assets.stages import (
+    OFF,
+    PARTITION_ROWS,
+    TABLE_ROWS,
+    StageView,
+    asset_of,
+    fill,
+    shown_at,
+    weeks_of,
+)
 from assets.training import FOLLOWS
-from assets.weekly import OFF, ShownWeeks, shown_at, stage, weekly_asset
 from debrief.lake import Lake
-from debrief.snapshots.model import fingerprint_names
+from debrief.stages.catalog import place_of
 from debrief.stages.reports import (
-    ALL,
     FINGERPRINT_LEADERBOARD,
     LEADERBOARD_PAGE,
-    comparison_of,
+    WEEKLY_REPORT,
+    leaderboard_page,
     report_inputs,
     report_path,
 )
-from debrief.stages.run import StageRun
-from debrief.training.leaderboard import leaderboard_markdown
+from debrief.stages.shown import ShownPage
 from debrief.view import links
 from debrief.weekly import DONE, Done, WeekDone, added_up, headline, page_of, report_of
-from resources import LakeResource, ScopeResource, WebhookResource, account_of
+from resources import Stages, WebhookResource, account_of
 
 _ROOT, _BACKFILL = "dagster/root_run_id", "dagster/backfill"
 
@@ -55,7 +56,7 @@ def done_with(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[Done]:
         replace(
             added_up(stage, each), partition=partition, rows=each[-1].rows, failed=each[-1].failed
         )
-        for (stage, partition), each in parts.items()
+        for (stage, partition), each in sorted(parts.items(), key=lambda part: place_of(part[0][0]))
     ]
 
 
@@ -75,72 +76,37 @@ def _done(materialization: dg.AssetMaterialization) -> Done:
     return Done(
         stage=materialization.asset_key.to_user_string(),
         partition=materialization.partition or "",
-        rows=count["dagster/partition_row_count"] or count["dagster/row_count"],
+        rows=count[PARTITION_ROWS] or count[TABLE_ROWS],
         fresh=count["made_now"],
         **{name: count[name] for name in ("failed", "calls", "input_tokens", "output_tokens")},
         cost_usd=float(cost) if isinstance(cost, int | float) else unknown,
     )
 
 
-@stage(
-    group_name="reports",
-    code_version=versions.LEADERBOARD,
-    automation_condition=FOLLOWS,
-    deps=[
-        labels,
-        *map(all_of, (raw_sessions, prompt_snapshots, session_metadata)),
-        *map(all_of, (session_scores, session_signals)),
-    ],
-)
+@asset_of(FINGERPRINT_LEADERBOARD, automation_condition=FOLLOWS)
 def fingerprint_leaderboard(
-    context: dg.AssetExecutionContext, lake: LakeResource, scope: ScopeResource
+    context: dg.AssetExecutionContext, stages: Stages
 ) -> dg.MaterializeResult[None]:
-    """Models, and prompts by tool and model: how many of their reviewed sessions are complete, with
-    95 % intervals from five of them on; beside it what a session costs and takes.
-
-    Compared are sessions on the same task, else in the same repository. Where that cannot be told,
-    the page says how many more reviewed sessions would do.
-    """
-    run = StageRun(lake.open(), scope=scope.open())
-    tables = run.lake
-    rows = FINGERPRINT_LEADERBOARD.fill(run, ALL)
-    page = leaderboard_markdown(comparison_of(run), fingerprint_names(tables))
-    tables.write_bytes(LEADERBOARD_PAGE, page.encode())
-    return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": len(rows.rows),
-            **shown_at("/prompts"),
-            "made_now": rows.fresh,
-            "leaderboard": markdown(page),
-        }
-    )
+    """Compare models and prompts, and write the page of it."""
+    run = stages.run(context)
+    result = fill(context, run, FINGERPRINT_LEADERBOARD)
+    run.lake.write_bytes(LEADERBOARD_PAGE, leaderboard_page(run).encode())
+    return result
 
 
-@weekly_asset(
-    group_name="reports",
-    code_version=versions.WEEKLY_REPORT,
-    deps=[
-        *(raw_sessions, session_signals, prompt_snapshots, judge_evaluations),
-        *(labels, session_scores, langfuse_scores),
-        *(rubrics, rubric_evaluations, fingerprint_leaderboard),
-    ],
-)
+@asset_of(WEEKLY_REPORT)
 def weekly_report(
-    context: dg.AssetExecutionContext, lake: LakeResource, webhook: WebhookResource
+    context: dg.AssetExecutionContext, stages: Stages, webhook: WebhookResource
 ) -> dg.MaterializeResult[None]:
-    """One page a week: what the run did, what it cost, what failed and why, and what changed since
-    the week before.
-
-    Also `reports/<week>.md` in the lake. After a run that did nothing new, the page still says what
-    the one before did. The headline of the run's last week is sent where messages go.
-    """
-    tables, weeks = lake.open(), ShownWeeks(context, lake.open())
+    """Write the pages of a run's weeks, and send the headline of the last one."""
+    tables, weeks = stages.open_lake(), weeks_of(context)
+    view = StageView(context, tables, WEEKLY_REPORT)
     read = set(tables.partitions("raw_sessions"))
-    last = max(read.intersection(context.partition_keys), default="")
+    last = max(read.intersection(weeks), default="")
     done = done_with(context.instance, context.run) if last else []
     for week in weeks:
         if week not in read:
-            weeks.show_none(week)
+            view.show_none(week)
             continue
         report = report_of(tables, week, done)
         # Stages without weeks do something in a run of any week, and are no reason to forget what
@@ -163,12 +129,12 @@ def weekly_report(
             "judges_mean": report.now.judges_mean,
             "cost_usd_of_what_stands": report.now.cost_usd,
         }
-        weeks.show(
+        view.show(
             week,
             len(report.now.heads),
             headline(replace(report, done=kept)) + ("" if written.changed else " (page unchanged)"),
             {
-                "page": markdown(page),
+                **metadata_of({"page": ShownPage(page)}),
                 **shown_at(path),
                 "path": dg.MetadataValue.path(written.path),
                 "failures": len(report.now.failures),
@@ -177,7 +143,7 @@ def weekly_report(
                 **{key: round(value, 6) for key, value in figures.items() if value is not None},
             },
         )
-    return weeks.result()
+    return view.result()
 
 
 def _done_before(lake: Lake, week: str) -> tuple[Done, ...] | None:

@@ -1,4 +1,4 @@
-"""Assets for a week's sessions, read, redacted and normalised, and the prompts they ran with."""
+"""Asset of a week's sessions, read, redacted and normalised, and its checks."""
 
 from collections.abc import Iterable
 from operator import attrgetter
@@ -6,14 +6,13 @@ from operator import attrgetter
 import dagster as dg
 from msgspec import UNSET
 
-from assets import versions
+from assets.checks import check
 from assets.partitions import not_listed
-from assets.presentation import listed, preview, tallied
-from assets.weekly import ShownWeeks, check, weekly_asset
+from assets.presentation import metadata_of, table
+from assets.stages import StageView, asset_of, weeks_of
 from debrief.errors import InputError
 from debrief.lake import Lake
 from debrief.sessions.model import SessionHead, UnreadTranscript
-from debrief.sessions.redaction import redact_rows
 from debrief.sessions.scanning import ScanEntry, is_reported
 from debrief.sessions.store import (
     SCAN_PARTITION,
@@ -22,85 +21,70 @@ from debrief.sessions.store import (
     UNREAD_TABLE,
     transcripts_of,
 )
-from debrief.stages.run import StageRun
-from debrief.stages.sessions import (
-    PROMPT_SNAPSHOTS,
-    SESSION_METADATA,
-    read_sessions,
-    scan_of,
-)
-from resources import LakeResource, ScopeResource, SessionStore
+from debrief.stages.sessions import RAW_SESSIONS, read_sessions, scan_of
+from debrief.stages.shown import ShownTable, listed, tallied
+from resources import Stages
 
 
-@weekly_asset(group_name="sessions", code_version=versions.SESSIONS)
-def raw_sessions(
-    context: dg.AssetExecutionContext,
-    lake: LakeResource,
-    sessions: SessionStore,
-    scope: ScopeResource,
-) -> dg.MaterializeResult[None]:
-    """Every session that started in the week, from every configured source, in one normal form: one
-    row a session, its turns, calls, results, tokens and code growth nested.
-
-    Secrets are replaced by placeholders before anything is stored. A transcript that could not be
-    read is listed with the reason in `unread_transcripts`.
-    """
-    tables = lake.open()
-    run = StageRun(tables, context.partition_keys, sources=sessions.open(), scope=scope.open())
-    weeks = ShownWeeks(context, tables)
-    for week in weeks:
-        before = {head.id: head.digest for head in tables.read(SESSIONS_TABLE, week, SessionHead)}
+@asset_of(RAW_SESSIONS)
+def raw_sessions(context: dg.AssetExecutionContext, stages: Stages) -> dg.MaterializeResult[None]:
+    """Read the sessions of a run's weeks into the lake."""
+    run = stages.run(context, weeks_of(context))
+    lake, view = run.lake, StageView(context, run.lake, RAW_SESSIONS)
+    for week in run.weeks:
+        before = {head.id: head.digest for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
         skipped = read_sessions(run, week)
         if skipped is None:
-            weeks.show_none(week)
+            view.show_none(week)
             continue
-        heads = list(tables.read(SESSIONS_TABLE, week, SessionHead))
-        unread = list(tables.read(UNREAD_TABLE, week, UnreadTranscript))
-        failed = sum(not row.expected for row in unread)
-        weeks.show(
+        heads = list(lake.read(SESSIONS_TABLE, week, SessionHead))
+        unread = list(lake.read(UNREAD_TABLE, week, UnreadTranscript))
+        failed = sorted((row for row in unread if not row.expected), key=attrgetter("path"))
+        columns = ("tool", "task", "sessions", "lines +/−", "output tokens", "secrets")
+        view.show(
             week,
             len(heads),
-            f"{len(heads)} sessions, {failed} failed" + (" (unchanged)" if skipped else ""),
-            {
-                "sessions": preview(
-                    ("tool", "task", "sessions", "lines +/−", "output tokens", "secrets"),
-                    [(*of, *sums) for of, sums in sorted(_sums(heads).items())],
-                ),
-                "unread": listed(
-                    sorted((row for row in unread if not row.expected), key=attrgetter("path")),
-                    *("transcript=path", "line", "reason"),
-                ),
-                "without_a_session": tallied(
-                    (row for row in unread if row.expected), "source", "reason"
-                ),
-                "places_passed_over": sum(len(head.problems) for head in heads),
-                "secrets_replaced": sum(head.redactions for head in heads),
-                "failed": failed,
-                "made_now": sum(before.get(head.id) != head.digest for head in heads),
-            },
+            f"{len(heads)} sessions, {len(failed)} failed" + (" (unchanged)" if skipped else ""),
+            metadata_of(
+                {
+                    "sessions": ShownTable(columns, [(*of, *sums) for of, sums in _sums(heads)]),
+                    "unread": listed(failed, "transcript=path", "line", "reason"),
+                    "without_a_session": tallied(
+                        (row for row in unread if row.expected), "source", "reason"
+                    ),
+                    "places_passed_over": sum(len(head.problems) for head in heads),
+                    "secrets_replaced": sum(head.redactions for head in heads),
+                    "failed": len(failed),
+                    "made_now": sum(before.get(head.id) != head.digest for head in heads),
+                }
+            ),
         )
     if older := not_listed(scan_of(run).weeks()):
         context.log.warning(older)
-    return weeks.result()
+    return view.result()
 
 
-def _sums(heads: Iterable[SessionHead]) -> dict[tuple[str, str], tuple[object, ...]]:
+def _sums(heads: Iterable[SessionHead]) -> list[tuple[tuple[str, str], tuple[object, ...]]]:
     """Return the sessions, lines, output tokens and secrets of each tool and task."""
     groups: dict[tuple[str, str], list[SessionHead]] = {}
     for head in heads:
         groups.setdefault((head.tool, head.task), []).append(head)
-    return {
-        of: (
-            len(own),
-            f"+{sum(head.lines_added for head in own)} −{sum(head.lines_removed for head in own)}",
-            sum(head.usage.output for head in own),
-            sum(head.redactions for head in own),
+    return [
+        (
+            of,
+            (
+                len(own),
+                f"+{sum(head.lines_added for head in own)} "
+                f"−{sum(head.lines_removed for head in own)}",
+                sum(head.usage.output for head in own),
+                sum(head.redactions for head in own),
+            ),
         )
-        for of, own in groups.items()
-    }
+        for of, own in sorted(groups.items())
+    ]
 
 
-@check(raw_sessions)
+@check(RAW_SESSIONS)
 def unique_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     """No session stands twice."""
     seen: dict[str, str] = {}
@@ -112,11 +96,14 @@ def unique_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
             seen[head.id] = week
     return dg.AssetCheckResult(
         passed=not doubled,
-        metadata={"sessions": len(seen), "twice": preview(("session", "week", "week"), doubled)},
+        metadata={
+            "sessions": len(seen),
+            "twice": table(ShownTable(("session", "week", "other week"), doubled)),
+        },
     )
 
 
-@check(raw_sessions)
+@check(RAW_SESSIONS)
 def no_lost_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     """Nothing is lost: every transcript that was found stands in a session or is listed as unread
     with a reason."""
@@ -139,12 +126,12 @@ def no_lost_sessions(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
             "found": len(found),
             "in_a_session": sum(each in written for each in found),
             "unread_with_a_reason": sum(each in unread for each in found),
-            "lost": preview(("week", "transcript"), lost),
+            "lost": table(ShownTable(("week", "transcript"), lost)),
         },
     )
 
 
-@check(raw_sessions)
+@check(RAW_SESSIONS)
 def tokens_as_reported(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     """Where a tool keeps its own total of a session's tokens, what was read comes to the same."""
     heads = lake.rows(SESSIONS_TABLE, SessionHead, weeks)
@@ -156,14 +143,14 @@ def tokens_as_reported(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
         metadata={
             "sessions_with_a_total": len(reported),
             "disagreeing": len(wrong),
-            "sessions": listed(
-                wrong, "session=id", "tool", "reported=reported_usage", "read=usage"
+            "sessions": table(
+                listed(wrong, "session=id", "tool", "reported=reported_usage", "read=usage")
             ),
         },
     )
 
 
-@check(raw_sessions)
+@check(RAW_SESSIONS)
 def servers_were_read(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
     """Every server that sessions are read from answered. If not, the run fails, after everything
     else was done; the next one tries again."""
@@ -176,50 +163,3 @@ def servers_were_read(lake: Lake, weeks: list[str]) -> dg.AssetCheckResult:
             move = "Its settings are LANGFUSE_HOST and its keys, or DATABASE_URL; then run again."
             raise InputError(row.path, row.reason.rstrip("."), move)
     return dg.AssetCheckResult(passed=True)
-
-
-@weekly_asset(group_name="snapshots", code_version=versions.SNAPSHOTS, deps=[raw_sessions])
-def prompt_snapshots(
-    context: dg.AssetExecutionContext,
-    lake: LakeResource,
-    sessions: SessionStore,
-    scope: ScopeResource,
-) -> dg.MaterializeResult[None]:
-    """The exact main prompt and subagent prompts of each session, and their fingerprint: as
-    captured when the session began, else reconstructed from the repository's history and marked
-    so, else unknown."""
-    run = StageRun(lake.open(), context.partition_keys, sources=sessions.open(), scope=scope.open())
-    weeks = ShownWeeks(context, run.lake)
-    for week, filled in weeks.filled(PROMPT_SNAPSHOTS, run):
-        rows = filled.rows
-        problems = redact_rows(run.captures.problems, run.redactor)
-        weeks.show_filled(
-            week,
-            filled,
-            f"{sum(row.origin != 'unknown' for row in rows)} of {len(rows)} with prompts",
-            {
-                "snapshots": tallied(rows, "origin", "fingerprint=prompt_fingerprint", "from=note"),
-                "captures_with_problems": listed(problems, "file=path", "reason"),
-            },
-        )
-    return weeks.result()
-
-
-@weekly_asset(
-    group_name="snapshots", code_version=versions.METADATA, deps=[raw_sessions, prompt_snapshots]
-)
-def session_metadata(
-    context: dg.AssetExecutionContext,
-    lake: LakeResource,
-    sessions: SessionStore,
-    scope: ScopeResource,
-) -> dg.MaterializeResult[None]:
-    """Tool, model, task, repository and prompt fingerprint of each session: what results are
-    grouped and compared by."""
-    run = StageRun(lake.open(), context.partition_keys, sources=sessions.open(), scope=scope.open())
-    weeks = ShownWeeks(context, run.lake)
-    for week, filled in weeks.filled(SESSION_METADATA, run):
-        columns = ("task", "tool", "model", "prompts=prompt_fingerprint")
-        shown = {"metadata": tallied(filled.rows, *columns)}
-        weeks.show_filled(week, filled, f"{len(filled.rows)} rows", shown)
-    return weeks.result()

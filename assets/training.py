@@ -8,15 +8,10 @@ import msgspec
 from msgspec import Struct
 from pydantic import Field, create_model
 
-from assets import versions
-from assets.evaluations import judge_evaluations, session_scores
-from assets.outcomes import labels
-from assets.partitions import PAIRS, all_of, pair_key, pair_of
-from assets.presentation import listed, markdown, preview
-from assets.rubrics import rubric_evaluations
-from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
-from assets.signals import session_signals
-from assets.weekly import MODEL_POOL, Spending, check, shown_at, stage
+from assets.checks import check
+from assets.partitions import pair_key, pair_of
+from assets.presentation import metadata_of, table
+from assets.stages import PARTITION_ROWS, Spending, asset_of, shown_at
 from debrief.lake import Lake
 from debrief.markdown import counted, plain
 from debrief.outcomes.store import success_labels
@@ -24,7 +19,13 @@ from debrief.redaction.gate import UNSEEN
 from debrief.redaction.redactor import key_of
 from debrief.settings import load_settings
 from debrief.stages.run import log_progress
-from debrief.stages.training import certificate_sentences, settle
+from debrief.stages.shown import ShownPage, ShownTable, listed
+from debrief.stages.training import (
+    PROMPT_CANDIDATES,
+    TRAINING_SETS,
+    certificate_sentences,
+    settle,
+)
 from debrief.training.candidates import store_candidate
 from debrief.training.formats import validate_line
 from debrief.training.held import decisions, held_for, held_tokens
@@ -37,7 +38,7 @@ from debrief.training.samples import secrets_in
 from debrief.training.store import store_training_set, training_set_of
 from debrief.training.trials import NEEDS_A_MODEL, PromptTrials
 from debrief.view import links
-from resources import EvaluatorResource, LakeResource, ScopeResource
+from resources import Stages
 
 FOLLOWS = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
 """As soon as what it is made from was made anew. Weeks without sessions are never made, so none
@@ -63,30 +64,13 @@ class Selection(create_model("Options", __base__=dg.Config, **_OPTIONS)):  # typ
     calls complete."""
 
 
-@stage(
-    partitions_def=PAIRS,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    group_name="training",
-    code_version=versions.TRAINING,
-    automation_condition=FOLLOWS,
-    kinds={"python", "json"},
-    deps=[
-        *map(all_of, (raw_sessions, prompt_snapshots, session_metadata, judge_evaluations)),
-        *map(all_of, (labels, session_signals, session_scores, rubric_evaluations)),
-    ],
-)
+@asset_of(TRAINING_SETS, automation_condition=FOLLOWS)
 def training_sets(
-    context: dg.AssetExecutionContext,
-    config: Selection,
-    lake: LakeResource,
-    scope: ScopeResource,
+    context: dg.AssetExecutionContext, config: Selection, stages: Stages
 ) -> dg.MaterializeResult[None]:
-    """`training/<task>/<prompt fingerprint>-<eval fingerprint>.jsonl`: conversations with their
-    tools, in OpenAI's chat form, judged, scored, split into train and eval, free of secrets.
-
-    The card beside it says what is in it, what was left out, and why.
-    """
-    tables = lake.open()
+    """Write the training sets of a run's pairs."""
+    run = stages.run(context)
+    tables = run.lake
     observed = current_pairs(tables)
     options = options_chosen(load_settings(), config.model_dump())
     kinship, outcomes = read_kinship(tables), success_labels(tables)
@@ -108,7 +92,7 @@ def training_sets(
             kinship=kinship,
             outcomes=outcomes,
             certificates=certificates,
-            again=scope.open().force,
+            again=run.scope.force,
         )
         row = stored.row
         unreviewed += row.unreviewed
@@ -121,14 +105,14 @@ def training_sets(
             {
                 "in_short": summary,
                 "made_now": row.samples if stored.changed else 0,
-                "dagster/partition_row_count": row.samples,
+                PARTITION_ROWS: row.samples,
                 **shown_at(links.page_path("training", task, fingerprint)),
                 "path": dg.MetadataValue.path(stored.path),
                 "train": row.train,
                 "eval": row.eval,
                 "not_reviewed": row.unreviewed,
                 "tokens": row.tokens,
-                "left_out": listed(row.left_out, "reason", "sessions=count"),
+                "left_out": table(listed(row.left_out, "reason", "sessions=count")),
             },
             partition_key=key,
         )
@@ -142,7 +126,7 @@ def _all_pairs(lake: Lake) -> list[str]:
     return [pair_key(*pair) for pair in current_pairs(lake)]
 
 
-@check(training_sets, _all_pairs)
+@check(TRAINING_SETS, _all_pairs)
 def training_lines_valid(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
     """Every line is a valid sample by the fine-tuning rules."""
     wrong = []
@@ -152,11 +136,11 @@ def training_lines_valid(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
         wrong += [(name, number, problem) for problem in validate_line(line)]
     return dg.AssetCheckResult(
         passed=not wrong,
-        metadata={"lines": lines, "wrong": preview(("file", "line", "problem"), wrong)},
+        metadata={"lines": lines, "wrong": table(ShownTable(("file", "line", "problem"), wrong))},
     )
 
 
-@check(training_sets, _all_pairs, blocking=True)
+@check(TRAINING_SETS, _all_pairs, blocking=True)
 def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResult:
     """No training set holds a secret, nor what nobody released and may be one; while one does,
     nothing is made from it."""
@@ -171,7 +155,7 @@ def no_secret_in_training_sets(lake: Lake, keys: list[str]) -> dg.AssetCheckResu
                 found.append((name, number, UNSEEN))
                 dg.get_dagster_logger().error(f"{name}, line {number}: {UNSEEN}")
     return dg.AssetCheckResult(
-        passed=not found, metadata={"found": preview(("file", "line", "kind"), found)}
+        passed=not found, metadata={"found": table(ShownTable(("file", "line", "kind"), found))}
     )
 
 
@@ -209,35 +193,23 @@ class Optimisation(dg.Config):
     most_samples: int = Field(default=24, description="Of each side of the split.")
 
 
-@stage(
-    partitions_def=PAIRS,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    group_name="training",
-    code_version=versions.CANDIDATES,
-    kinds={"python", "dspy"},
-    pool=MODEL_POOL,
+@asset_of(
+    PROMPT_CANDIDATES,
     # No week and no other pair leads here, so that "Materialize all" of a week never pays for it.
     deps=[dg.AssetDep(training_sets, partition_mapping=dg.SpecificPartitionsPartitionMapping([]))],
 )
 def prompt_candidates(
-    context: dg.AssetExecutionContext,
-    config: Optimisation,
-    lake: LakeResource,
-    evaluator: EvaluatorResource,
+    context: dg.AssetExecutionContext, config: Optimisation, stages: Stages
 ) -> dg.MaterializeResult[None]:
-    """Better main and subagent prompts, proposed from the training samples by GEPA with the prompts
-    that were in force, and how both fare on the held-out samples, with the cost.
-
-    Written below `prompts/candidates/`, never over the prompts in force. Needs a language model,
-    and is made only by a run whose configuration gives `trials`.
-    """
+    """Try better prompts for a run's pairs."""
     if config.trials is None:
         raise dg.Failure(
             "prompt_candidates asks a model many times, so it runs only when the run's "
             "configuration gives `trials`: ops: {prompt_candidates: {config: {trials: 60}}}.",
             allow_retries=False,
         )
-    tables, by, spending = lake.open(), evaluator.open(context.run), Spending()
+    run, spending = stages.run(context), Spending()
+    tables, by = run.lake, run.evaluators
     if by.models is None:
         raise dg.Failure(f"prompt_candidates {NEEDS_A_MODEL}.", allow_retries=False)
     if by.dry_run:
@@ -258,9 +230,9 @@ def prompt_candidates(
             "prompt_candidates", f"{key}: {row.reason or f'{row.outcome} {row.candidate}'}"
         )
         metadata = {
-            "dagster/partition_row_count": int(row.outcome == "proposed"),
+            PARTITION_ROWS: int(row.outcome == "proposed"),
             "outcome": row.outcome,
-            "report": markdown(row.report or plain(row.reason)),
+            **metadata_of({"report": ShownPage(row.report or plain(row.reason))}),
             "trials": row.trials,
             **spending.since_shown(by),
         }

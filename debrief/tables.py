@@ -4,49 +4,30 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from debrief.execution.model import Execution
-from debrief.execution.store import EXECUTIONS
-from debrief.friction.schema import (
-    EFFECTS,
-    EVENTS,
-    RECURRING,
-    FrictionEvent,
-    LineEffect,
-    RecurringFriction,
-)
-from debrief.judging.model import JUDGE_SETS, Judge, JudgeEvaluation
+from debrief.judging.model import JUDGE_SETS, Judge
 from debrief.langfuse.listing import ListedSession
-from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.langfuse.source import FETCHED_TABLE, LISTING_TABLE
 from debrief.outcomes.store import (
-    LABELS,
     PROBLEMS,
-    Label,
     LabelProblem,
 )
 from debrief.questions.schema import QUESTIONS, KeptQuestion
 from debrief.rubrics import model as rubrics
-from debrief.scoring.model import FACETS, Facet, SessionScores
+from debrief.scoring.model import FACETS, Facet
 from debrief.sessions.forgotten import TABLE as TOMBSTONES
 from debrief.sessions.forgotten import Tombstone
 from debrief.sessions.model import Session, UnreadTranscript
 from debrief.sessions.recorder_source import LISTING_TABLE as RECORDER_LISTING
 from debrief.sessions.recorder_source import ListedRecord
 from debrief.sessions.scanning import ScanEntry
-from debrief.sessions.store import SCAN_TABLE, SESSIONS_TABLE, UNREAD_TABLE
-from debrief.signals.schema import TABLE as SIGNALS
-from debrief.signals.schema import SessionSignals
-from debrief.snapshots.model import NAMES, SNAPSHOTS, PromptName, PromptSnapshotRow
-from debrief.snapshots.model import SessionMetadataRow as MetadataRow
-from debrief.training.candidates import TABLE as PROPOSALS
-from debrief.training.candidates import CandidateRow
+from debrief.sessions.store import SCAN_TABLE, UNREAD_TABLE
+from debrief.snapshots.model import NAMES, PromptName
+from debrief.stages.catalog import all_stages
 from debrief.training.held import DECISIONS, HELD, HeldDecision, HeldToken
 from debrief.training.kinship import TRAITS_TABLE, SessionTraits
-from debrief.training.leaderboard import LeaderboardRow
-from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
+from debrief.training.model import LINES, LineRow
 from debrief.training.publishing.exported import TABLE as EXPORTS
 from debrief.training.publishing.exported import KnownExport
-from debrief.weekly import DONE, WeekDone
 
 
 class LakeTable(Struct, frozen=True):
@@ -64,54 +45,49 @@ class LakeTable(Struct, frozen=True):
     """Its stamp says how far something was read, and not what the rows were made from."""
 
 
-TABLES: dict[str, LakeTable] = {
-    # What is read. The sessions themselves go last: until then, their words are known.
-    SESSIONS_TABLE: LakeTable(Session, weekly=True),
+_OTHERS: dict[str, LakeTable] = {
+    # What is read, beside the sessions.
     UNREAD_TABLE: LakeTable(UnreadTranscript, weekly=True, may_quote=True),
     SCAN_TABLE: LakeTable(ScanEntry, may_quote=True),
     LISTING_TABLE: LakeTable(ListedSession, keeps_stamp=True),
     FETCHED_TABLE: LakeTable(Session, keeps_stamp=True),
     RECORDER_LISTING: LakeTable(ListedRecord, keeps_stamp=True),
     # What is made of each session.
-    SNAPSHOTS: LakeTable(PromptSnapshotRow, weekly=True),
-    "session_metadata": LakeTable(MetadataRow, weekly=True),
-    "judge_evaluations": LakeTable(JudgeEvaluation, weekly=True),
-    SIGNALS: LakeTable(SessionSignals, weekly=True),
-    "session_scores": LakeTable(SessionScores, weekly=True),
-    "langfuse_scores": LakeTable(ScoreReceipt, weekly=True),
-    rubrics.EVALUATIONS: LakeTable(rubrics.RubricEvaluation, weekly=True),
-    EXECUTIONS: LakeTable(Execution, weekly=True, holds_files=True),
-    LABELS: LakeTable(Label),
     PROBLEMS: LakeTable(LabelProblem, may_quote=True),
     TRAITS_TABLE: LakeTable(SessionTraits, weekly=True),
-    EVENTS: LakeTable(FrictionEvent, weekly=True),
     FACETS: LakeTable(Facet, weekly=True),
     # What is mined from several, and quotes them.
-    RECURRING: LakeTable(RecurringFriction, may_quote=True),
-    EFFECTS: LakeTable(LineEffect, may_quote=True),
     QUESTIONS: LakeTable(KeptQuestion, may_quote=True),
-    rubrics.EXTRACTED: LakeTable(rubrics.ExtractedRubric, weekly=True, may_quote=True),
     rubrics.DROPPED: LakeTable(rubrics.DroppedRubric, weekly=True, may_quote=True),
     rubrics.UNMINED: LakeTable(rubrics.UnminedSession, weekly=True),
     rubrics.CANDIDATES: LakeTable(rubrics.Rubric, may_quote=True),
     rubrics.TRIALS: LakeTable(rubrics.RubricTrial, may_quote=True),
-    rubrics.RUBRICS: LakeTable(rubrics.Rubric, may_quote=True),
     rubrics.SETS: LakeTable(rubrics.Rubric, may_quote=True),
     # Training sets, the files of which are `training/**`, and prompts proposed from them.
     LINES: LakeTable(LineRow),
-    INDEX: LakeTable(TrainingSetRow),
     HELD: LakeTable(HeldToken),
     DECISIONS: LakeTable(HeldDecision),
-    PROPOSALS: LakeTable(CandidateRow, may_quote=True),
     # Figures over all sessions: nobody's words are in them. The next run makes them anew.
     rubrics.SEARCHES: LakeTable(rubrics.RubricSearch),
-    "fingerprint_leaderboard": LakeTable(LeaderboardRow),
-    DONE: LakeTable(WeekDone, weekly=True),
     # What is no session's.
     JUDGE_SETS: LakeTable(Judge),
     NAMES: LakeTable(PromptName),
     EXPORTS: LakeTable(KnownExport),
     TOMBSTONES: LakeTable(Tombstone),
+}
+"""Tables that are no stage's own."""
+
+TABLES: dict[str, LakeTable] = {
+    **{
+        stage.table: LakeTable(
+            stage.row_type,
+            weekly=stage.partitions == "week",
+            may_quote=stage.may_quote,
+            holds_files=stage.holds_files,
+        )
+        for stage in all_stages()
+    },
+    **_OTHERS,
 }
 """Every table of a lake. A file of one that is not here is removed when it names a session or
 holds words of one."""

@@ -27,27 +27,6 @@ from debrief.signals.schema import TABLE as SIGNALS
 from debrief.signals.schema import EventKind
 from debrief.summary import Content, content_of
 
-STAGES = (
-    "raw_sessions",
-    "session_signals",
-    "executed_outcomes",
-    "labels",
-    "prompt_snapshots",
-    "session_metadata",
-    "judge_evaluations",
-    "session_scores",
-    "friction_events",
-    "recurring_friction",
-    "line_effects",
-    "langfuse_scores",
-    "extracted_rubrics",
-    "rubrics",
-    "rubric_evaluations",
-    "training_sets",
-    "fingerprint_leaderboard",
-)
-"""In the order in which one follows from another, whichever a run came to first."""
-
 
 class Done(Struct, frozen=True, kw_only=True):
     """What a stage did for one of its partitions."""
@@ -81,13 +60,11 @@ def added_up(stage: str, parts: Iterable[Done]) -> Done:
 
 
 def by_stage(parts: Iterable[Done]) -> list[Done]:
-    """Return one sum a stage, in the order of ``STAGES``; others follow as they come."""
+    """Return one sum a stage, in the order of the parts."""
     stages: dict[str, list[Done]] = {}
     for part in parts:
         stages.setdefault(part.stage, []).append(part)
-    place = {stage: number for number, stage in enumerate(STAGES)}
-    names = sorted(stages, key=lambda stage: place.get(stage, len(place)))
-    return [added_up(stage, stages[stage]) for stage in names]
+    return [added_up(stage, found) for stage, found in stages.items()]
 
 
 class WeekDone(Struct, frozen=True):

@@ -12,7 +12,7 @@ from debrief.keys import digest_of, week_after, week_of
 from debrief.sessions.scanning import Scan, ScanEntry
 from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
 from pipelines.jobs import range_tags, whole_graph
-from resources import LakeResource, SessionStore
+from resources import Stages
 
 LATE_WEEKS = 4
 """So many weeks before the one that ended are looked at for late arrivals."""
@@ -109,7 +109,7 @@ def due_weeks(
     ),
 )
 def new_sessions(
-    context: dg.SensorEvaluationContext, lake: LakeResource, sessions: SessionStore
+    context: dg.SensorEvaluationContext, stages: Stages
 ) -> dg.SensorResult | dg.SkipReason:
     """Ask for the weeks whose sessions are not in the lake as they are now.
 
@@ -117,8 +117,7 @@ def new_sessions(
     cursor is lost, loses nothing; and since the run's key is a digest of what it is asked for, it
     starts nothing twice.
     """
-    tables = lake.open()
-    sources = sessions.open()
+    tables, sources = stages.open_lake(), stages.options.sessions
     redactor = sources.redactor()
     scan = scan_into(tables, sources.places(), redactor, sources.servers())
     marks = marks_of(context.cursor)

@@ -5,56 +5,30 @@ from typing import Any
 
 import dagster as dg
 
-from assets import (
-    evaluations,
-    friction,
-    outcomes,
-    reports,
-    rubrics,
-    sessions,
-    signals,
-    training,
-)
+import assets
+from assets.stages import table_assets
 from debrief.settings import load_settings, split_locations, variable_of
 from pipelines.automation import following, new_sessions, weekly
 from pipelines.jobs import JOBS, killed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
-from resources import (
-    EvaluatorResource,
-    LakeResource,
-    LangfuseResource,
-    ScopeResource,
-    SessionStore,
-    WebhookResource,
-)
-
-STAGES = [
-    *(
-        sessions,
-        signals,
-        outcomes,
-        evaluations,
-        friction,
-        rubrics,
-        training,
-    ),
-    reports,
-]
+from resources import LangfuseResource, Stages, WebhookResource
 
 _SET = {name: load_settings().variable(variable_of(name)) for name in ("lake", "sessions", "model")}
 """What the environment sets stands in the launchpad as it is in force."""
 
 RESOURCES: dict[str, Any] = {
-    "lake": LakeResource(url=_SET["lake"]),
-    "sessions": SessionStore(folders=[*split_locations(_SET["sessions"])]),
-    "evaluator": EvaluatorResource(no_model=load_settings().no_model, model=_SET["model"]),
+    "stages": Stages(
+        lake={"url": _SET["lake"]},
+        sessions={"folders": [*split_locations(_SET["sessions"])]},
+        evaluator={"no_model": load_settings().no_model, "model": _SET["model"]},
+    ),
     "langfuse": LangfuseResource(),
-    "scope": ScopeResource(),
     "webhook": WebhookResource(),
 }
 
-ASSETS: Sequence[Any] = dg.load_assets_from_modules(STAGES)
-CHECKS = dg.load_asset_checks_from_modules(STAGES)
+_BY_HAND = dg.load_assets_from_package_module(assets)
+ASSETS: Sequence[Any] = [*_BY_HAND, *table_assets(_BY_HAND)]
+CHECKS = dg.load_asset_checks_from_package_module(assets)
 
 defs = dg.Definitions(
     assets=ASSETS,

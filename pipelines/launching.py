@@ -19,15 +19,13 @@ from msgspec import Struct
 from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import check_answers, print_problems, print_summary
-from debrief.conditions import parse_where
 from debrief.conversion import open_lake
 from debrief.errors import DebriefError, InputError, readable
 from debrief.lake import Lake
 from debrief.markdown import counted
 from debrief.models.recorded import is_recorded
-from debrief.scope import Scope
 from debrief.settings import Settings, load_settings
-from debrief.stages.configuration import EvaluatorChoice, SessionSources
+from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.current import rest_is_current, weeks_are_current
 from debrief.stages.rehearsal import SCORES, rehearse
 from debrief.stages.rehearsal import added_up as asked_together
@@ -36,7 +34,7 @@ from debrief.stages.training import settle, stale_pairs
 from debrief.summary import Content, content_of
 from debrief.weekly import Done, added_up
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.options import RunOptions, left_of, limits_of, run_config
+from pipelines.options import RunOptions, left_of, limits_of, run_config, stage_options
 from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
@@ -340,18 +338,14 @@ def configured_run(
     lake: Lake, resources: dict[str, dict[str, Any]], weeks: Sequence[str]
 ) -> StageRun:
     """Return what stages work with, before a run is launched, by the run's configuration."""
-    scope = resources.get("scope", {})
+    options = stage_options(resources)
     return StageRun(
         lake,
         weeks,
-        sources=_sources(resources),
-        scope=Scope(parse_where(scope.get("where", ())), scope.get("force", False)),
-        evaluators=EvaluatorChoice(**resources["evaluator"]).open,
+        sources=options.sessions,
+        scope=options.scope.open(),
+        evaluators=options.evaluator.open,
     )
-
-
-def _sources(resources: dict[str, dict[str, Any]]) -> SessionSources:
-    return SessionSources(folders=tuple(resources["sessions"].get("folders", ())))
 
 
 def weeks_with_sessions(
@@ -366,7 +360,7 @@ def weeks_with_sessions(
     from debrief.sessions.sources import no_session_in, reasons_for_none
     from debrief.sessions.store import SESSIONS_TABLE, scan_into
 
-    sources = _sources(resources)
+    sources = stage_options(resources).sessions
     places = sources.places()
     scan = scan_into(lake, places, sources.redactor(), sources.servers())
     known = scan.weeks()

@@ -15,6 +15,7 @@ from debrief.errors import InputError
 from debrief.evaluators import configured_model
 from debrief.keys import FIRST_WEEK, is_week, week_after
 from debrief.settings import Settings, load_settings, variable_of
+from debrief.stages.configuration import StageOptions
 from debrief.weekly import Done
 
 
@@ -144,10 +145,22 @@ def demo_options(lake: str) -> RunOptions:
 
 def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Return a run's configuration; Dagster's own log lines are not printed."""
+    others: dict[str, Any] = {
+        name: resources[name] for name in ("langfuse", "webhook") if name in resources
+    }
+    stages = {name: config for name, config in resources.items() if name not in others}
+    by_resource: dict[str, Any] = {"stages": stages, **others}
     return {
         "loggers": {"quiet": {}},
-        "resources": {name: {"config": config} for name, config in resources.items()},
+        "resources": {name: {"config": config} for name, config in by_resource.items()},
     }
+
+
+def stage_options(resources: dict[str, dict[str, Any]]) -> StageOptions:
+    """Return what the stages of a run are configured with, from the run's configuration."""
+    return StageOptions.model_validate(
+        {name: resources[name] for name in StageOptions.model_fields if name in resources}
+    )
 
 
 def _repository() -> Path | None:

@@ -44,12 +44,19 @@ def test_the_picture_of_imports_shows_those_of_today() -> None:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether a dotted name is a module, or a function or class of one."""
+    """Return whether a dotted name is a module, or what one defines at its top."""
     module, _, last = name.rpartition(".")
-    return bool(_source(name)) or any(
-        isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == last
-        for node in ast.parse(_source(module)).body
-    )
+    return bool(_source(name)) or last in {
+        name for node in ast.parse(_source(module)).body for name in _defined(node)
+    }
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
 
 
 def _source(module: str) -> str:

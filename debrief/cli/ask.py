@@ -145,8 +145,8 @@ def _lines(asked: AskResult) -> Iterator[str]:
         yield f"{number}. {sentence.text}"
         for id_ in sentence.sessions:
             facet = asked.facets[id_]
-            turns = ", ".join(dict.fromkeys(f"turn {place.turn}" for place in facet.places))
-            yield f"   {_short(id_, asked.read)} {turns}: “{facet.places[0].quote}”"
+            places = "; ".join(f"turn {place.turn}: “{place.quote}”" for place in facet.places)
+            yield f"   {_short(id_, asked.read)} {places}"
     if answer is None and not asked.is_friction:
         yield f"No answer could be put together: {asked.problem}"
     elif answer is not None and not answer.sentences:

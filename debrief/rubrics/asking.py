@@ -32,7 +32,7 @@ _LONGEST_TOKEN = 12
 """Characters that no text has per token on average."""
 
 
-class Shown(Struct, frozen=True):
+class ShownSession(Struct, frozen=True):
     """A session as a model sees it."""
 
     text: str
@@ -45,7 +45,7 @@ class Shown(Struct, frozen=True):
     """It holds words that were made for a judge."""
 
 
-def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
+def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> ShownSession:
     """Return a session ready to be asked about.
 
     What does not fit is left out from the middle of its longest texts, the agent's before the
@@ -57,7 +57,7 @@ def show(session: Session, *, marker: str = "", budget: int = BUDGET) -> Shown:
         budget: tokens.
     """
     marker = marker or new_marker()
-    return Shown(
+    return ShownSession(
         text=_noticed(_fitting(defuse_session(spelled_out(session)), budget), marker),
         pointer=f"(It is the recording above, between the two lines with the marker {marker}.)",
         folded=bare_words("\n".join(texts_of(session))),

@@ -17,7 +17,7 @@ from debrief.models.fencing import defuse, defuse_line, injection_signs, refuse_
 from debrief.models.prompting import Ask, PromptedModel
 from debrief.models.templates import JUDGE, load_template, render
 from debrief.models.templates import version_of as template_version
-from debrief.rubrics.asking import BUDGET, Shown, show
+from debrief.rubrics.asking import BUDGET, ShownSession, show
 from debrief.rubrics.model import (
     Rubric,
     RubricEvaluation,
@@ -152,7 +152,7 @@ class ModelRubricJudge:
         self._template = load_template(JUDGE, prompts)
         self._model = PromptedModel(model, ask, secret)
         self._budget = budget
-        self._shown: dict[tuple[str, str], Shown] = {}
+        self._shown: dict[tuple[str, str], ShownSession] = {}
         self._lock = Lock()
 
     def judge_rubric(self, rubric: Rubric, session: Session) -> RubricJudgement:
@@ -189,7 +189,7 @@ class ModelRubricJudge:
             injection_suspected=shown.suspected or bool(injection_signs(words)),
         )
 
-    def _show(self, session: Session) -> Shown:
+    def _show(self, session: Session) -> ShownSession:
         key = (session.id, session.digest)
         with self._lock:
             if key not in self._shown or not session.digest:

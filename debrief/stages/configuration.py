@@ -1,6 +1,6 @@
-"""What a run is configured with: where sessions are read, and who evaluates them.
+"""What a run is configured with: its lake, where sessions are read, which, and who evaluates them.
 
-The fields are those of Dagster's resources, which say what each means. Settings decide what may be
+Dagster's launchpad has the same fields with the same descriptions. Settings decide what may be
 chosen.
 """
 
@@ -8,24 +8,65 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from msgspec import Struct
+from pydantic import BaseModel, Field
 
+from debrief.conditions import parse_where
+from debrief.conversion import open_lake
 from debrief.evaluators import Evaluators, configured_model, make_evaluators
+from debrief.lake import Lake
 from debrief.langfuse.source import source_from_settings
-from debrief.permitted import lower, permitted_folders, permitted_model, permitted_repository
+from debrief.permitted import (
+    lower,
+    permitted_folders,
+    permitted_lake,
+    permitted_model,
+    permitted_repository,
+)
 from debrief.redaction.redactor import Redactor, redactor_of
+from debrief.scope import Scope
 from debrief.sessions.places import places_of, usual_folders
 from debrief.sessions.store import SessionServer
 from debrief.settings import load_settings
 from debrief.snapshots.clones import Clones, find_clones
 
 
-class SessionSources(Struct, frozen=True, kw_only=True):
+class LakeChoice(BaseModel, frozen=True):
+    """Where the tables and training sets are."""
+
+    url: str = Field(
+        default="",
+        description="A folder or a URL (s3://…) that DEBRIEF_LAKE or DEBRIEF_LAKES names. Empty: "
+        "the former.",
+    )
+
+    def open(self) -> Lake:
+        """Return the lake.
+
+        Raises:
+            ConfigurationError: settings name no such lake.
+        """
+        return open_lake(permitted_lake(self.url, load_settings()))
+
+
+class SessionSources(BaseModel, frozen=True):
     """Where transcripts are read from: folders and servers, and with which redaction."""
 
-    folders: tuple[str, ...] = ()
-    langfuse: bool = False
-    recorder: bool = False
+    folders: list[str] = Field(
+        default=[],
+        description="Folders with transcripts of any supported tool, or URLs (s3://…), among those "
+        "that DEBRIEF_SESSIONS names (separated as PATH is). Empty: all of them, else the usual "
+        "folders of this machine's user.",
+    )
+    langfuse: bool = Field(
+        default=False,
+        description="Read the sessions of the configured Langfuse server too. Also "
+        "DEBRIEF_LANGFUSE_SESSIONS=1.",
+    )
+    recorder: bool = Field(
+        default=False,
+        description="Read the records of the recorder's database too: the one that DATABASE_URL "
+        "names, else this machine's embedded one. Also DEBRIEF_RECORDER=1.",
+    )
 
     def servers(self) -> tuple[SessionServer, ...]:
         """Return the servers whose sessions are read beside the transcripts."""
@@ -58,15 +99,60 @@ class SessionSources(Struct, frozen=True, kw_only=True):
         return redactor_of(load_settings())
 
 
-class EvaluatorChoice(Struct, frozen=True, kw_only=True):
+class ScopeChoice(BaseModel, frozen=True):
+    """What a run is narrowed down to, and what it makes again though nothing changed."""
+
+    where: list[str] = Field(
+        default=[],
+        description="Conditions on sessions such as `tool=droid` or `task=late-*`; all must hold. "
+        "The other sessions' rows stay as they are.",
+    )
+    force: bool = Field(default=False, description="Make again what is up to date too.")
+
+    def open(self) -> Scope:
+        """Return the scope.
+
+        Raises:
+            InputError: a condition cannot be read.
+        """
+        return Scope(parse_where(self.where), self.force)
+
+
+class EvaluatorChoice(BaseModel, frozen=True):
     """The choice of the model that reviews, judges and mines, or of none."""
 
-    no_model: bool = False
-    model: str = ""
-    repository: str = ""
-    max_cost_usd: float | None = None
-    max_calls: int | None = None
-    dry_run: bool = False
+    no_model: bool = Field(
+        default=False,
+        description="Ask no model, so nothing is reviewed. Also DEBRIEF_NO_MODEL=1.",
+    )
+    model: str = Field(
+        default="",
+        description="A LiteLLM model name that answers for every judge, review and rubric, among "
+        "those of DEBRIEF_MODELS. Empty: DEBRIEF_MODEL, else the model that each judge's file "
+        "names, else none where no key for these is set.",
+    )
+    repository: str = Field(
+        default="",
+        description="A repository on this machine whose own `.debrief/judges` and "
+        "`.debrief/prompts` win over the project's, and whose `human_feedback.md` files are read, "
+        "among those of DEBRIEF_REPOSITORIES.",
+    )
+    max_cost_usd: float | None = Field(
+        default=None,
+        description="No new call once the run, with the runs that it retries, has spent so much; "
+        "the next run makes what was left out. DEBRIEF_MAX_COST_USD holds where it is lower or "
+        "this is empty.",
+    )
+    max_calls: int | None = Field(
+        default=None,
+        description="No new call after so many. DEBRIEF_MAX_CALLS holds where it is lower or this "
+        "is empty.",
+    )
+    dry_run: bool = Field(
+        default=False,
+        description="Ask nothing and write nothing: each stage's metadata says what asking would "
+        "take.",
+    )
 
     def open(self, run: str = "", account: str = "") -> Evaluators:
         """Return whoever is configured.
@@ -103,3 +189,12 @@ class EvaluatorChoice(Struct, frozen=True, kw_only=True):
             ConfigurationError: settings name no such repository.
         """
         return permitted_repository(self.repository, load_settings())
+
+
+class StageOptions(BaseModel, frozen=True):
+    """All that the stages of a run are configured with."""
+
+    lake: LakeChoice = LakeChoice()
+    sessions: SessionSources = SessionSources()
+    evaluator: EvaluatorChoice = EvaluatorChoice()
+    scope: ScopeChoice = ScopeChoice()

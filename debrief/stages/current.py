@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from debrief.outcomes.gathering import gather_labels
 from debrief.outcomes.store import PROBLEMS, LabelProblem
@@ -12,28 +11,19 @@ from debrief.sessions.model import UnreadTranscript
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, UNREAD_TABLE
 from debrief.settings import load_settings
-from debrief.stages.evaluations import JUDGE_EVALUATIONS, SESSION_SCORES
-from debrief.stages.friction import FRICTION_EVENTS, LINE_EFFECTS, RECURRING_FRICTION
-from debrief.stages.outcomes import EXECUTED_OUTCOMES
+from debrief.stages.catalog import weekly_tables
+from debrief.stages.friction import LINE_EFFECTS, RECURRING_FRICTION
 from debrief.stages.reports import (
-    ALL,
     all_verdicts,
     report_is_current,
     report_path,
     reports_are_current,
 )
-from debrief.stages.rubrics import EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS, rubrics_are_current
+from debrief.stages.rubrics import rubrics_are_current
 from debrief.stages.run import StageRun
-from debrief.stages.sessions import PROMPT_SNAPSHOTS, SESSION_METADATA, is_read
-from debrief.stages.signals import SESSION_SIGNALS
-from debrief.stages.table import TableStage
+from debrief.stages.sessions import is_read
+from debrief.stages.stage import ALL
 from debrief.stages.training import stale_pairs
-
-WEEKLY: tuple[TableStage[Any], ...] = (
-    *(SESSION_SIGNALS, PROMPT_SNAPSHOTS, SESSION_METADATA, EXECUTED_OUTCOMES),
-    *(JUDGE_EVALUATIONS, SESSION_SCORES, FRICTION_EVENTS, EXTRACTED_RUBRICS, RUBRIC_EVALUATIONS),
-)
-"""The stages that make a table week by week, each after those that it is made from."""
 
 
 def weeks_are_current(run: StageRun, repository: Path | None) -> bool:
@@ -54,7 +44,7 @@ def weeks_are_current(run: StageRun, repository: Path | None) -> bool:
     return (
         pages.issuperset(map(report_path, run.weeks))
         and all(report_is_current(lake, week, all_verdicts(run)) for week in run.weeks)
-        and all(stage.is_current(run, week) for stage in WEEKLY for week in run.weeks)
+        and all(stage.is_current(run, week) for stage in weekly_tables() for week in run.weeks)
     )
 
 

@@ -6,20 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
-from importlib.metadata import version
 
 from msgspec import Struct
 
 from debrief.errors import DebriefError
 from debrief.friction import failed_commands, grouping, line_effects
+from debrief.friction.advice import advice_markdown
 from debrief.friction.failed_commands import failed_commands as failures_of
 from debrief.friction.grouping import in_order, is_alike, recurring_failures
 from debrief.friction.grouping_question import RepositoryNotes, group_notes
-from debrief.friction.line_effects import PromptedSession
+from debrief.friction.line_effects import PromptedSession, effects_markdown
 from debrief.friction.line_effects import line_effects as effects_of
 from debrief.friction.review_notes import noted_friction, passage
 from debrief.friction.schema import (
-    ALL,
     EFFECTS,
     EVENTS,
     RECURRING,
@@ -27,11 +26,11 @@ from debrief.friction.schema import (
     LineEffect,
     RecurringFriction,
 )
-from debrief.keys import digest_of, week_of
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.models.prompting import PromptedModel
 from debrief.models.templates import FRICTION_CHECK, FRICTION_GROUPS, version_of
-from debrief.models.usage import own_prices, price_of
+from debrief.models.usage import price_of
 from debrief.questions.schema import answers_by_question, facets_in
 from debrief.redaction.redactor import key_of
 from debrief.scoring.model import FACETS, SessionScores
@@ -39,16 +38,13 @@ from debrief.scoring.precedence import effective_rows
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.snapshots.model import SNAPSHOTS
+from debrief.stages.evaluations import MODEL_POOL, SESSION_SCORES
 from debrief.stages.run import StageRun, log_progress
-from debrief.stages.table import TableStage, upstream
-
-
-def _event_inputs(run: StageRun, week: str) -> str:
-    prices = run.once(
-        "prices", lambda: digest_of(own_prices(load_settings().prices), version("litellm"))
-    )
-    above = upstream(run.lake, "raw_sessions", "session_scores", week=week)
-    return digest_of(failed_commands.VERSION, above, prices)
+from debrief.stages.sessions import PROMPT_SNAPSHOTS, RAW_SESSIONS
+from debrief.stages.shown import Shown, ShownPage, counted_by
+from debrief.stages.signals import prices_now
+from debrief.stages.stage import ALL, Read, Stage, upstream
+from debrief.stages.versions import prompt_texts
 
 
 def _events(run: StageRun, week: str, stored: list[FrictionEvent]) -> Iterator[FrictionEvent]:
@@ -62,8 +58,23 @@ def _events(run: StageRun, week: str, stored: list[FrictionEvent]) -> Iterator[F
             yield from noted_friction(row, session)
 
 
-FRICTION_EVENTS = TableStage(
-    table=EVENTS, row_type=FrictionEvent, inputs=_event_inputs, make=_events
+def _events_shown(run: StageRun, week: str, rows: list[FrictionEvent]) -> Shown:
+    sessions = {row.session_id for row in rows}
+    noted_by = counted_by("by", "events", (row.by or "the rule" for row in rows))
+    return Shown(f"{len(rows)} events in {len(sessions)} sessions", {"noted_by": noted_by})
+
+
+FRICTION_EVENTS = Stage(
+    table=EVENTS,
+    doc="""Each command that failed in a session of the week, with what then worked and the tokens,
+money and minutes that this took; and what the session's review noted.""",
+    group="friction",
+    row_type=FrictionEvent,
+    version=lambda: failed_commands.VERSION,
+    reads=(RAW_SESSIONS, SESSION_SCORES),
+    made_from=prices_now,
+    make=_events,
+    shown=_events_shown,
 )
 
 
@@ -72,14 +83,8 @@ def _ungrouped(run: StageRun) -> list[str]:
     return run.once("ungrouped", list[str])
 
 
-def _friction_inputs(run: StageRun, partition: str) -> str:
-    weeks = run.lake.partitions(EVENTS)
-    return digest_of(
-        grouping.VERSION,
-        [upstream(run.lake, EVENTS, "session_scores", week=week) for week in weeks],
-        version_of(FRICTION_GROUPS, FRICTION_CHECK),
-        run.evaluators.name,
-    )
+def _asker(run: StageRun, partition: str) -> object:
+    return version_of(FRICTION_GROUPS, FRICTION_CHECK), run.evaluators.name
 
 
 def _frictions(
@@ -179,13 +184,28 @@ def _is_grouped(run: StageRun, partition: str, rows: Sequence[RecurringFriction]
     return not _ungrouped(run)
 
 
-RECURRING_FRICTION = TableStage(
+def _friction_shown(run: StageRun, partition: str, rows: list[RecurringFriction]) -> Shown:
+    return Shown(f"{len(rows)} recurring", {"lines": ShownPage(advice_markdown(rows))})
+
+
+RECURRING_FRICTION = Stage(
     table=RECURRING,
+    doc="""What went wrong in two sessions of a repository or more, and the line that stops it: the
+same command that failed and what then worked, and what a model groups of reviews' notes.""",
+    group="friction",
     row_type=RecurringFriction,
-    inputs=_friction_inputs,
+    partitions="all",
+    version=lambda: (grouping.VERSION, prompt_texts("friction_*.txt")),
+    # Passages and prompt files are read of sessions that events name.
+    reads=(FRICTION_EVENTS, SESSION_SCORES, Read(RAW_SESSIONS), Read(PROMPT_SNAPSHOTS)),
+    made_from=_asker,
     make=_frictions,
     is_final=_is_grouped,
     calls_models=True,
+    shown=_friction_shown,
+    page="/friction",
+    pool=MODEL_POOL,
+    may_quote=True,
 )
 
 
@@ -223,12 +243,8 @@ def _newest_prompts(lake: Lake) -> dict[str, str]:
     return {session.repository: session.prompt for session in ordered}
 
 
-def _effect_inputs(run: StageRun, partition: str) -> str:
-    made_from = [
-        upstream(run.lake, SNAPSHOTS, "raw_sessions", "session_scores", FACETS, week=week)
-        for week in run.lake.partitions(SNAPSHOTS)
-    ]
-    return digest_of(line_effects.VERSION, upstream(run.lake, RECURRING, week=ALL), made_from)
+def _answers(run: StageRun, partition: str) -> object:
+    return [upstream(run.lake, FACETS, week=week) for week in run.lake.partitions(FACETS)]
 
 
 def _effects(run: StageRun, partition: str, stored: list[LineEffect]) -> Iterable[LineEffect]:
@@ -245,4 +261,23 @@ def refresh_effects(lake: Lake) -> None:
     LINE_EFFECTS.fill(StageRun(lake), ALL)
 
 
-LINE_EFFECTS = TableStage(table=EFFECTS, row_type=LineEffect, inputs=_effect_inputs, make=_effects)
+def _effects_shown(run: StageRun, partition: str, rows: list[LineEffect]) -> Shown:
+    return Shown(f"{len(rows)} lines about friction", {"page": ShownPage(effects_markdown(rows))})
+
+
+LINE_EFFECTS = Stage(
+    table=EFFECTS,
+    doc="""For each line of the prompt files that is about a friction: the share of sessions with
+the friction before the line came in and with it, the difference with its 95 % interval, or that it
+is too early to tell.""",
+    group="friction",
+    row_type=LineEffect,
+    partitions="all",
+    version=lambda: line_effects.VERSION,
+    reads=(RECURRING_FRICTION, RAW_SESSIONS, SESSION_SCORES, PROMPT_SNAPSHOTS),
+    made_from=_answers,
+    make=_effects,
+    shown=_effects_shown,
+    page="/friction",
+    may_quote=True,
+)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from debrief.execution.executing import FORM, execute, opened_executor, prepared_now, redacting
 from debrief.execution.model import Execution
 from debrief.execution.sandbox import SandboxLimits, find_sandbox, why_unavailable
-from debrief.keys import digest_of
+from debrief.execution.store import EXECUTIONS
+from debrief.outcomes.store import LABELS as LABELS_TABLE
+from debrief.outcomes.store import Label
 from debrief.sessions.model import Session
 from debrief.settings import load_settings
 from debrief.snapshots.clones import Clones
 from debrief.snapshots.rows import repository_at_hand
 from debrief.stages.run import StageRun, log_progress
-from debrief.stages.table import TableStage, upstream
+from debrief.stages.sessions import RAW_SESSIONS
+from debrief.stages.shown import Shown, ShownTable
+from debrief.stages.stage import Stage
 
 _OFF = "off: DEBRIEF_EXECUTE names no repository whose commands may run"
 
@@ -32,14 +37,9 @@ def _why_off(run: StageRun) -> str:
     return run.once("no sandbox", look)
 
 
-def _execution_inputs(run: StageRun, week: str) -> str:
-    return digest_of(
-        upstream(run.lake, "raw_sessions", week=week),
-        load_settings().execute,
-        run.clones.digest,
-        prepared_now(load_settings()),
-        FORM,
-    )
+def _may_run(run: StageRun, week: str) -> object:
+    settings = load_settings()
+    return settings.execute, run.clones.digest, prepared_now(settings)
 
 
 def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[Execution]:
@@ -57,17 +57,57 @@ def _executions(run: StageRun, week: str, stored: list[Execution]) -> Iterator[E
             former = None if run.scope.force else known.get(session.id)
             # A transcript may name any repository: the clone has to go by that name itself.
             if named and clone is not None and Clones([clone]).of(session) is not None:
-                log_progress(EXECUTED_OUTCOMES.table, f"{week}: {session.id}")
+                log_progress(EXECUTIONS, f"{week}: {session.id}")
                 yield execute(session, clone, executor, former, now)
             elif session.id in known:
                 yield known[session.id]
 
 
-EXECUTED_OUTCOMES = TableStage(
-    table="executed_outcomes",
+def _executions_shown(run: StageRun, week: str, rows: list[Execution]) -> Shown:
+    values = Counter(row.value for row in rows)
+    reasons = Counter(row.reason for row in rows if row.reason)
+    done, failed = values["yes"], values["no"]
+    return Shown(
+        f"{done} done, {failed} not done, nothing said of {reasons.total()}",
+        {
+            "done": done,
+            "failed": failed,
+            "says_nothing": ShownTable(("reason", "sessions"), reasons.most_common()),
+        },
+    )
+
+
+EXECUTED_OUTCOMES = Stage(
+    table=EXECUTIONS,
+    doc="""What sessions' checks say when they are run before and after their change, in a sandbox.
+
+Off, unless `DEBRIEF_EXECUTE` names repositories: only their commands are run. A session whose
+trees, checks and packages are what they were is not run again. Packages are not installed here:
+`debrief execute --prepare` does that.""",
+    group="outcomes",
     row_type=Execution,
-    inputs=_execution_inputs,
+    version=lambda: FORM,
+    reads=(RAW_SESSIONS,),
+    made_from=_may_run,
     make=_executions,
     why_off=_why_off,
     is_scoped=True,
+    shown=_executions_shown,
+    pool="execution",
+    holds_files=True,
+)
+
+LABELS = Stage(
+    table=LABELS_TABLE,
+    doc="""What is known of sessions from outside: people's labels, and benchmarks' rewards.
+
+Labels come from Langfuse annotations, `human_feedback.md` files and CSV files (`DEBRIEF_LABELS`),
+and from the pages; rewards from beside the transcripts; what running says from `executed_outcomes`.
+`debrief outcomes` adds what became of the work in its repositories. The first source that says yes
+or no decides whether a session succeeded, and its verdict rests on that.""",
+    group="outcomes",
+    row_type=Label,
+    partitions="all",
+    reads=(RAW_SESSIONS, EXECUTED_OUTCOMES),
+    page="/labels/next",
 )

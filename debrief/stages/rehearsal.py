@@ -9,14 +9,14 @@ from contextlib import suppress
 from msgspec import Struct
 
 from debrief.errors import ModelError
-from debrief.friction.schema import ALL, RECURRING
 from debrief.models.usage import RunUsage
 from debrief.rubrics.model import RUBRICS
-from debrief.stages.current import WEEKLY
+from debrief.stages.catalog import all_stages, weekly_tables
 from debrief.stages.evaluations import SESSION_SCORES
 from debrief.stages.friction import RECURRING_FRICTION
 from debrief.stages.rubrics import rehearse_rubrics
 from debrief.stages.run import PROGRESS, StageRun
+from debrief.stages.stage import ALL
 
 SCORES = SESSION_SCORES.table
 
@@ -47,9 +47,10 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
         run: whose evaluators only count; weeks that were not read yet are left out.
         stages: to carry out; all if none is named.
     """
+    chosen = stages or [stage.name for stage in all_stages()]
     log, found = logging.getLogger(PROGRESS), []
     read = [week for week in run.weeks if run.lake.stamp("raw_sessions", week) is not None]
-    asking = [stage for stage in WEEKLY if stage.calls_models and stage.table in (stages or _ALL)]
+    asking = [stage for stage in weekly_tables() if stage.calls_models and stage.table in chosen]
     for stage in sorted(asking, key=lambda stage: stage.table != SCORES):
         if why := stage.why_off(run):
             found.append(Rehearsal(stage=stage.table, off=why))
@@ -61,7 +62,7 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
             stored = list(run.lake.read(stage.table, week, stage.row_type))
             if stage.table == SCORES:
                 with suppress(ModelError):
-                    rows = stage.make(run, week, stored)
+                    rows = stage.rows(run, week, stored)
                     waiting.update(row.session_id for row in rows if row.status == "failed")
             else:
                 stage.rehearse(run, week, stored)
@@ -74,18 +75,15 @@ def rehearse(run: StageRun, stages: Collection[str] = ()) -> list[Rehearsal]:
                 sessions=frozenset(waiting),
             )
         )
-    if RUBRICS in (stages or _ALL) and run.evaluators.models is not None:
+    if RUBRICS in chosen and run.evaluators.models is not None:
         before = run.evaluators.spent
         rehearse_rubrics(run)
         found.append(Rehearsal(stage=RUBRICS, asked=run.evaluators.spent - before))
-    if RECURRING in (stages or _ALL) and RECURRING_FRICTION.is_due(run, ALL):
+    if RECURRING_FRICTION.table in chosen and RECURRING_FRICTION.is_due(run, ALL):
         before = run.evaluators.spent
         RECURRING_FRICTION.rehearse(run, ALL, [])
-        found.append(Rehearsal(stage=RECURRING, asked=run.evaluators.spent - before))
+        found.append(Rehearsal(stage=RECURRING_FRICTION.table, asked=run.evaluators.spent - before))
     return found
-
-
-_ALL = (*(stage.table for stage in WEEKLY), RUBRICS, RECURRING)
 
 
 def added_up(found: Sequence[Rehearsal]) -> RunUsage:

@@ -1,4 +1,4 @@
-"""Reports: the comparison of models and prompts, and where the pages are."""
+"""Reports: the comparison of models and prompts, and each week in one page."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from debrief.keys import digest_of
 from debrief.lake import Lake
 from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.verdict import SessionVerdict
-from debrief.signals.schema import TABLE as SIGNALS
 from debrief.snapshots.model import fingerprint_names
+from debrief.stages.evaluations import JUDGE_EVALUATIONS, LANGFUSE_SCORES, SESSION_SCORES
+from debrief.stages.outcomes import LABELS
+from debrief.stages.rubrics import FINAL, RUBRIC_EVALUATIONS
 from debrief.stages.run import StageRun
-from debrief.stages.table import TableStage, upstream
+from debrief.stages.sessions import PROMPT_SNAPSHOTS, RAW_SESSIONS, SESSION_METADATA
+from debrief.stages.shown import Shown, ShownPage
+from debrief.stages.signals import SESSION_SIGNALS
+from debrief.stages.stage import ALL, Read, Stage
 from debrief.training.leaderboard import (
     Leaderboard,
     LeaderboardRow,
     compared_sessions,
     leaderboard,
+    leaderboard_markdown,
     tasks_of,
 )
-from debrief.weekly import DONE
+from debrief.weekly import DONE, WeekDone
 
-ALL = "all"
 FORM = "6"
 """Raised when the same sessions give other rows."""
 PAGE = "2"
@@ -59,7 +64,7 @@ def report_inputs(
         verdicts: on sessions of any week, where several pages are asked about; read when None.
     """
     verdicts = verdicts_in(lake, [week]) if verdicts is None else verdicts
-    sessions = {row.session_id for row in lake.read(SIGNALS, week, _OfWeek)}
+    sessions = {row.session_id for row in lake.read(SESSION_SIGNALS.table, week, _OfWeek)}
     of_week = sorted((id_, verdicts[id_].verdict) for id_ in sessions & verdicts.keys())
     return digest_of(report_version(), of_week)
 
@@ -91,25 +96,61 @@ def _tasks(run: StageRun) -> Mapping[str, str]:
     return run.once("compared tasks", lambda: tasks_of(run.lake))
 
 
-def _inputs(run: StageRun, partition: str) -> str:
-    lake = run.lake
-    return digest_of(
-        FORM,
-        sorted(_tasks(run).items()),
-        sorted((id_, verdict.verdict) for id_, verdict in all_verdicts(run).items()),
-        [
-            upstream(lake, SIGNALS, "session_metadata", week=week)
-            for week in lake.partitions("session_metadata")
-        ],
-    )
+def _compared(run: StageRun, partition: str) -> object:
+    verdicts = sorted((id_, said.verdict) for id_, said in all_verdicts(run).items())
+    return sorted(_tasks(run).items()), verdicts
 
 
 def _rows(run: StageRun, partition: str, stored: list[LeaderboardRow]) -> Iterable[LeaderboardRow]:
     return comparison_of(run).prompts
 
 
-FINGERPRINT_LEADERBOARD = TableStage(
-    table="fingerprint_leaderboard", row_type=LeaderboardRow, inputs=_inputs, make=_rows
+def _leaderboard_shown(run: StageRun, partition: str, rows: list[LeaderboardRow]) -> Shown:
+    return Shown(f"{len(rows)} rows", {"leaderboard": ShownPage(leaderboard_page(run))})
+
+
+def leaderboard_page(run: StageRun) -> str:
+    """Return the comparison as a page."""
+    return leaderboard_markdown(comparison_of(run), fingerprint_names(run.lake))
+
+
+FINGERPRINT_LEADERBOARD = Stage(
+    table="fingerprint_leaderboard",
+    doc="""Models, and prompts by tool and model: how many of their reviewed sessions are complete,
+with 95 % intervals from five of them on; beside it what a session costs and takes.
+
+Compared are sessions on the same task, else in the same repository. Where that cannot be told, the
+page says how many more reviewed sessions would do.""",
+    group="reports",
+    row_type=LeaderboardRow,
+    partitions="all",
+    version=lambda: FORM,
+    reads=(
+        SESSION_SIGNALS,
+        SESSION_METADATA,
+        *(Read(RAW_SESSIONS), Read(PROMPT_SNAPSHOTS), Read(SESSION_SCORES), Read(LABELS)),
+    ),
+    made_from=_compared,
+    make=_rows,
+    shown=_leaderboard_shown,
+    page="/prompts",
+)
+
+WEEKLY_REPORT = Stage(
+    asset="weekly_report",
+    table=DONE,
+    doc="""One page a week: what the run did, what it cost, what failed and why, and what changed
+since the week before.
+
+Also `reports/<week>.md` in the lake. After a run that did nothing new, the page still says what the
+one before did. The headline of the run's last week is sent where messages go.""",
+    group="reports",
+    row_type=WeekDone,
+    version=report_version,
+    reads=(
+        *(RAW_SESSIONS, SESSION_SIGNALS, PROMPT_SNAPSHOTS, JUDGE_EVALUATIONS, LABELS),
+        *(SESSION_SCORES, LANGFUSE_SCORES, FINAL, RUBRIC_EVALUATIONS, FINGERPRINT_LEADERBOARD),
+    ),
 )
 
 

@@ -7,14 +7,17 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from debrief.errors import ModelError
 from debrief.evaluation import version_of
-from debrief.keys import digest_of, week_of
+from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.outcomes.store import label_values
 from debrief.outcomes.verdicts import verdicts_in
 from debrief.rubrics.contrast import SessionValues, is_by_labels, session_values
 from debrief.rubrics.judging import evaluate_rubrics
+from debrief.rubrics.linting import lint
 from debrief.rubrics.model import (
     ALL,
     CANDIDATES,
@@ -33,6 +36,7 @@ from debrief.rubrics.model import (
     RubricTrial,
     UnminedSession,
 )
+from debrief.rubrics.page import rubrics_markdown
 from debrief.rubrics.trial import (
     Split,
     final_rubrics,
@@ -45,9 +49,19 @@ from debrief.scoring.model import SessionScores
 from debrief.scoring.precedence import effective_rows
 from debrief.scoring.verdict import SessionVerdict
 from debrief.sessions.model import Session
-from debrief.stages.evaluations import evaluated_rows, none_open, why_no_model
+from debrief.stages.evaluations import (
+    MODEL_POOL,
+    SESSION_SCORES,
+    evaluated_rows,
+    none_open,
+    why_no_model,
+)
+from debrief.stages.outcomes import LABELS
 from debrief.stages.run import StageRun
-from debrief.stages.table import Row, TableStage, upstream
+from debrief.stages.sessions import RAW_SESSIONS
+from debrief.stages.shown import Shown, ShownPage, ShownTable, listed, measured
+from debrief.stages.stage import FilledTable, Read, Row, Stage, upstream
+from debrief.stages.versions import prompt_texts
 
 
 def of_miner(run: StageRun, table: str, row_type: type[Row], *weeks: str) -> list[Row]:
@@ -130,18 +144,14 @@ def _mined(run: StageRun, week: str) -> Iterator[tuple[Session, SessionValues]]:
             yield session, scored[session.id]
 
 
-def _mining_inputs(run: StageRun, week: str) -> str:
+def _miner(run: StageRun, week: str) -> object:
     by = run.evaluators
-    return digest_of(
-        upstream(run.lake, "raw_sessions", "session_scores", week=week),
-        by.scoring_fingerprint,
-        by.miner.name,
-        version_of(by.miner),
-        by.score_names,
-        _labelled_in(run, [week]),
-        _said_in(run, week),
-        _split(run),
-    )
+    miner = by.miner
+    return by.scoring_fingerprint, miner.name, version_of(miner), by.score_names, _split(run)
+
+
+def _verdicts_of_week(run: StageRun, week: str) -> object:
+    return _labelled_in(run, [week]), _said_in(run, week)
 
 
 def _mine(run: StageRun, week: str, stored: list[ExtractedRubric]) -> Iterator[ExtractedRubric]:
@@ -167,14 +177,45 @@ def _none_unmined(run: StageRun, week: str, rows: Sequence[ExtractedRubric]) -> 
     return not of_miner(run, UNMINED, UnminedSession, week)
 
 
-EXTRACTED_RUBRICS = TableStage(
+def _extracted_shown(run: StageRun, week: str, rows: list[ExtractedRubric]) -> Shown:
+    dropped = of_miner(run, DROPPED, DroppedRubric, week)
+    unmined = of_miner(run, UNMINED, UnminedSession, week)
+    candidates = [(row.score_name, row.name, len(row.evidence)) for row in rows]
+    return Shown(
+        f"{len(rows)} candidates, {len(dropped)} dropped"
+        + f", {len(unmined)} sessions not mined" * bool(unmined),
+        {
+            "candidates": ShownTable(("score name", "candidate", "quotations"), candidates),
+            "dropped": listed(dropped, "score name=score_name", "what=name", "why=reason"),
+            "unmined": len(unmined),
+            "unmined_sessions": listed(
+                unmined, "session=session_id", "score name=score_name", "reason"
+            ),
+        },
+    )
+
+
+EXTRACTED_RUBRICS = Stage(
     table=EXTRACTED,
+    doc="""Rubrics that a model extracts from the week's good sessions, one session at a time, for
+each score name, with evidence that was found in the session quoted.
+
+Every other week is set aside for the test; every other session while there are few. Rubrics whose
+evidence was not found are listed as dropped. Sessions that could not be mined are listed too, and
+the next run tries them again. None without a model.""",
+    group="rubrics",
     row_type=ExtractedRubric,
-    inputs=_mining_inputs,
+    version=lambda: prompt_texts("rubric_*.txt"),
+    reads=(RAW_SESSIONS, SESSION_SCORES, Read(LABELS, _verdicts_of_week)),
+    made_from=_miner,
     make=_mine,
     is_final=_none_unmined,
     why_off=why_no_model,
     calls_models=True,
+    shown=_extracted_shown,
+    page="/rubrics",
+    pool=MODEL_POOL,
+    may_quote=True,
 )
 
 
@@ -187,9 +228,9 @@ def _of_score_name(run: StageRun, score_name: str) -> list[ExtractedRubric]:
     return [row for row in all_mined(run) if row.score_name == score_name]
 
 
-def _candidate_inputs(run: StageRun, score_name: str) -> str:
+def _candidate_inputs(run: StageRun, score_name: str) -> object:
     miner = run.evaluators.miner
-    return digest_of(miner.name, version_of(miner), _of_score_name(run, score_name))
+    return miner.name, version_of(miner), _of_score_name(run, score_name)
 
 
 def _consolidate(run: StageRun, score_name: str, stored: list[Rubric]) -> Iterable[Rubric]:
@@ -199,10 +240,10 @@ def _consolidate(run: StageRun, score_name: str, stored: list[Rubric]) -> Iterab
     return run.evaluators.miner.consolidate(rows, score_name, stored)
 
 
-RUBRIC_CANDIDATES = TableStage(
+RUBRIC_CANDIDATES = FilledTable(
     table=CANDIDATES,
     row_type=Rubric,
-    inputs=_candidate_inputs,
+    made_from=_candidate_inputs,
     make=_consolidate,
     why_off=why_no_model,
     calls_models=True,
@@ -216,10 +257,10 @@ def _candidates(run: StageRun) -> dict[str, list[Rubric]]:
     }
 
 
-def _trial_inputs(run: StageRun, partition: str) -> str:
+def _trial_inputs(run: StageRun, partition: str) -> object:
     lake, by = run.lake, run.evaluators
     weeks = lake.partitions("session_scores")
-    return digest_of(
+    return (
         _candidates(run),
         [upstream(lake, "raw_sessions", "session_scores", DROPPED, week=week) for week in weeks],
         by.scoring_fingerprint,
@@ -267,10 +308,10 @@ def _none_failed(run: StageRun, partition: str, trials: Sequence[RubricTrial]) -
     return not any(trial.failed for trial in trials)
 
 
-RUBRIC_TRIALS = TableStage(
+RUBRIC_TRIALS = FilledTable(
     table=TRIALS,
     row_type=RubricTrial,
-    inputs=_trial_inputs,
+    made_from=_trial_inputs,
     make=_try,
     is_final=_none_failed,
     why_off=why_no_model,
@@ -283,14 +324,10 @@ def _final(run: StageRun, score_name: str) -> list[Rubric]:
     return final_rubrics([trial for trial in trials if trial.score_name == score_name])
 
 
-def _final_inputs(run: StageRun, score_name: str) -> str:
-    return digest_of(_final(run, score_name))
-
-
-FINAL_RUBRICS = TableStage(
+FINAL_RUBRICS = FilledTable(
     table=RUBRICS,
     row_type=Rubric,
-    inputs=_final_inputs,
+    made_from=_final,
     make=lambda run, score_name, stored: _final(run, score_name),
 )
 """By score name: the candidates, each with what unseen sessions say of it."""
@@ -330,10 +367,49 @@ def rehearse_rubrics(run: StageRun) -> None:
         RUBRIC_TRIALS.fill(run, ALL)
 
 
-def _rubric_evaluation_inputs(run: StageRun, week: str) -> str:
+def rubrics_shown(run: StageRun, partition: str, rows: list[Rubric]) -> Shown:
+    """Return what is shown of the final rubrics of all score names."""
+    searches = list(run.lake.read(SEARCHES, ALL, RubricSearch))
+    marks = [
+        (name, *structs.astuple(mark))
+        for name in run.evaluators.score_names
+        for mark in lint([row for row in rows if row.score_name == name])
+    ]
+    return Shown(
+        f"{len(rows)} rubrics",
+        {
+            "page": ShownPage(rubrics_markdown(rows, searches=searches)),
+            "linter": ShownTable(("score name", "rubric", "rule", "what"), marks),
+            "mined": len(all_mined(run)),
+            "tell_good_from_bad": sum(row.finding == "tells" for row in rows),
+        },
+    )
+
+
+FINAL = Stage(
+    table=RUBRICS,
+    doc="""The final five to ten rubrics of each score name.
+
+What was extracted in all weeks is consolidated, and tested on sessions that nothing was mined from.
+Every rubric is kept, with what these say of it: it tells good ones from bad ones, it does not, or
+they are too few to tell. Corrected for all candidates that were looked at.""",
+    group="rubrics",
+    row_type=Rubric,
+    partitions="all",
+    version=lambda: prompt_texts("judge_template.txt"),
+    reads=(EXTRACTED_RUBRICS, RAW_SESSIONS, SESSION_SCORES, LABELS),
+    why_off=why_no_model,
+    calls_models=True,
+    shown=rubrics_shown,
+    page="/rubrics",
+    pool=MODEL_POOL,
+    may_quote=True,
+)
+
+
+def _judge(run: StageRun, week: str) -> object:
     judge = run.evaluators.rubric_judge
-    above = upstream(run.lake, "raw_sessions", week=week)
-    return digest_of(above, final_rubrics_of(run), judge.model, version_of(judge), ())
+    return judge.model, version_of(judge)
 
 
 def _evaluate(
@@ -355,13 +431,37 @@ def _evaluate(
     return rows
 
 
-RUBRIC_EVALUATIONS = TableStage(
+def _evaluations_shown(run: StageRun, week: str, rows: list[RubricEvaluation]) -> Shown:
+    failed = sum(row.status == "failed" for row in rows)
+    suspected = sorted({row.session_id for row in rows if row.injection_suspected})
+    scores = ((f"{row.score_name}/{row.rubric_key}", row.score) for row in rows)
+    return Shown(
+        f"{len(rows)} evaluations on {len(final_rubrics_of(run))} rubrics"
+        + f", {failed} failed" * bool(failed)
+        + f", {len(suspected)} sessions to look at" * bool(suspected),
+        {
+            "evaluations": measured("rubric", scores),
+            "failed": failed,
+            "injection_suspected": len(suspected),
+            "injection_suspected_sessions": ShownTable(("session",), [(id_,) for id_ in suspected]),
+        },
+    )
+
+
+RUBRIC_EVALUATIONS = Stage(
     table=EVALUATIONS,
+    doc="Each session of the week on each rubric, from 1 to 5, with the reasoning.",
+    group="rubrics",
     row_type=RubricEvaluation,
-    inputs=_rubric_evaluation_inputs,
+    version=lambda: prompt_texts("judge_template.txt"),
+    reads=(RAW_SESSIONS, Read(FINAL, lambda run, week: final_rubrics_of(run))),
+    made_from=_judge,
     make=_evaluate,
     is_final=none_open,
     why_off=why_no_model,
     calls_models=True,
     is_scoped=True,
+    shown=_evaluations_shown,
+    page="/rubrics",
+    pool=MODEL_POOL,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 from debrief.evaluators import Evaluators
@@ -16,7 +16,7 @@ from debrief.scope import Scope
 from debrief.sessions.model import SessionHead
 from debrief.snapshots.captures import Captures, find_captures, repository_folders
 from debrief.snapshots.clones import Clones
-from debrief.stages.configuration import EvaluatorChoice, SessionSources
+from debrief.stages.configuration import EvaluatorChoice, SessionSources, StageOptions
 
 PROGRESS = "debrief.progress"
 """Logger of single steps forward. Not the run's own log: Dagster stores each of its lines as an
@@ -54,6 +54,30 @@ class StageRun:
         self.most_judgements = most_judgements
         self._open_evaluators = evaluators
         self._made: dict[str, Any] = {}
+
+    @classmethod
+    def of(
+        cls, options: StageOptions, weeks: Sequence[str] = (), run: str = "", account: str = ""
+    ) -> StageRun:
+        """Return a run with its options.
+
+        Args:
+            options: of the run.
+            weeks: that it takes.
+            run: its id; empty outside of Dagster.
+            account: the run that spending is counted under; the run itself by default.
+
+        Raises:
+            ConfigurationError: settings name no such lake.
+            InputError: a condition cannot be read.
+        """
+        return cls(
+            options.lake.open(),
+            weeks,
+            sources=options.sessions,
+            scope=options.scope.open(),
+            evaluators=partial(options.evaluator.open, run, account),
+        )
 
     @cached_property
     def evaluators(self) -> Evaluators:

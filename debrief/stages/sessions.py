@@ -1,16 +1,16 @@
-"""Sessions of a week, their prompts and circumstances: when they are current, and how made."""
+"""Sessions of a week, the prompts they ran with, and what they are grouped by."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from debrief.keys import digest_of
 from debrief.lake import Lake
-from debrief.sessions.model import SessionHead
+from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.redaction import redact_rows
 from debrief.sessions.scanning import Scan
 from debrief.sessions.store import (
+    NORMAL_FORM,
     SESSIONS_TABLE,
     SessionServer,
     read_from,
@@ -22,7 +22,20 @@ from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row
 from debrief.stages.configuration import SessionSources
 from debrief.stages.run import StageRun
-from debrief.stages.table import TableStage, upstream
+from debrief.stages.shown import Shown, listed, tallied
+from debrief.stages.stage import Stage
+
+RAW_SESSIONS = Stage(
+    table=SESSIONS_TABLE,
+    doc="""Every session that started in the week, from every configured source, in one normal form:
+one row a session, its turns, calls, results, tokens and code growth nested.
+
+Secrets are replaced by placeholders before anything is stored. A transcript that could not be read
+is listed with the reason in `unread_transcripts`.""",
+    group="sessions",
+    row_type=Session,
+    version=lambda: NORMAL_FORM,
+)
 
 
 def read_sessions(run: StageRun, week: str) -> bool | None:
@@ -70,9 +83,8 @@ def is_read(lake: Lake, sources: SessionSources, weeks: Sequence[str]) -> bool:
     )
 
 
-def _snapshot_inputs(run: StageRun, week: str) -> str:
-    above = upstream(run.lake, "raw_sessions", week=week)
-    return digest_of(ROWS, above, run.captures.digest, run.clones.digest)
+def _at_hand(run: StageRun, week: str) -> object:
+    return run.captures.digest, run.clones.digest
 
 
 def _snapshots(
@@ -91,18 +103,32 @@ def _all_recorded(run: StageRun, week: str, rows: Sequence[PromptSnapshotRow]) -
     return all(row.origin == "recorded" for row in rows)
 
 
-PROMPT_SNAPSHOTS = TableStage(
+def _snapshots_shown(run: StageRun, week: str, rows: Sequence[PromptSnapshotRow]) -> Shown:
+    problems = redact_rows(run.captures.problems, run.redactor)
+    return Shown(
+        f"{sum(row.origin != 'unknown' for row in rows)} of {len(rows)} with prompts",
+        {
+            "snapshots": tallied(rows, "origin", "fingerprint=prompt_fingerprint", "from=note"),
+            "captures_with_problems": listed(problems, "file=path", "reason"),
+        },
+    )
+
+
+PROMPT_SNAPSHOTS = Stage(
     table="prompt_snapshots",
+    doc="""The exact main prompt and subagent prompts of each session, and their fingerprint: as
+captured when the session began, else reconstructed from the repository's history and marked so,
+else unknown.""",
+    group="snapshots",
     row_type=PromptSnapshotRow,
-    inputs=_snapshot_inputs,
+    version=lambda: ROWS,
+    reads=(RAW_SESSIONS,),
+    made_from=_at_hand,
     make=_snapshots,
     is_final=_all_recorded,
+    shown=_snapshots_shown,
+    page="/prompts",
 )
-
-
-def _metadata_inputs(run: StageRun, week: str) -> str:
-    above = upstream(run.lake, "raw_sessions", "prompt_snapshots", week=week)
-    return digest_of(ROWS, above, run.captures.digest, run.clones.digest)
 
 
 def _metadata(
@@ -125,9 +151,20 @@ def _metadata(
     return redact_rows(rows, run.redactor)
 
 
-SESSION_METADATA = TableStage(
+def _metadata_shown(run: StageRun, week: str, rows: Sequence[SessionMetadataRow]) -> Shown:
+    columns = ("task", "tool", "model", "prompts=prompt_fingerprint")
+    return Shown(f"{len(rows)} rows", {"metadata": tallied(rows, *columns)})
+
+
+SESSION_METADATA = Stage(
     table="session_metadata",
+    doc="""Tool, model, task, repository and prompt fingerprint of each session: what results are
+grouped and compared by.""",
+    group="snapshots",
     row_type=SessionMetadataRow,
-    inputs=_metadata_inputs,
+    version=lambda: ROWS,
+    reads=(RAW_SESSIONS, PROMPT_SNAPSHOTS),
+    made_from=_at_hand,
     make=_metadata,
+    shown=_metadata_shown,
 )

@@ -8,26 +8,50 @@ from importlib.metadata import version
 from debrief.keys import digest_of
 from debrief.models.usage import own_prices
 from debrief.sessions.model import Session
-from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import load_settings
 from debrief.signals.extract import VERSION, session_signals
 from debrief.signals.schema import TABLE, SessionSignals
 from debrief.stages.run import StageRun
-from debrief.stages.table import TableStage, upstream
+from debrief.stages.sessions import RAW_SESSIONS
+from debrief.stages.shown import Shown, counted_by
+from debrief.stages.stage import Stage
 
 
-def _inputs(run: StageRun, week: str) -> str:
-    prices = run.once(
+def prices_now(run: StageRun, week: str) -> object:
+    """Return a digest of the prices that a run knows."""
+    return run.once(
         "prices", lambda: digest_of(own_prices(load_settings().prices), version("litellm"))
     )
-    return digest_of(VERSION, upstream(run.lake, SESSIONS_TABLE, week=week), prices)
 
 
 def _rows(run: StageRun, week: str, stored: list[SessionSignals]) -> Iterable[SessionSignals]:
     own = load_settings().prices
-    return (
-        session_signals(session, own) for session in run.lake.read(SESSIONS_TABLE, week, Session)
+    sessions = run.lake.read(RAW_SESSIONS.table, week, Session)
+    return (session_signals(session, own) for session in sessions)
+
+
+def _shown(run: StageRun, week: str, rows: list[SessionSignals]) -> Shown:
+    urgent = sum(bool(row.events) for row in rows)
+    events = (event.kind for row in rows for event in row.events)
+    return Shown(
+        f"{len(rows)} sessions, {urgent} to look at",
+        {
+            "work": counted_by("kind of work", "sessions", (row.work for row in rows)),
+            "events": counted_by("event", "sessions", events),
+        },
     )
 
 
-SESSION_SIGNALS = TableStage(table=TABLE, row_type=SessionSignals, inputs=_inputs, make=_rows)
+SESSION_SIGNALS = Stage(
+    table=TABLE,
+    doc="""What was asked and changed in each session of the week, which checks ran and how they
+ended, how the session ends, and what a person would want to look at; each with its evidence. Found
+without a model, and no verdict.""",
+    group="signals",
+    row_type=SessionSignals,
+    version=lambda: VERSION,
+    reads=(RAW_SESSIONS,),
+    made_from=prices_now,
+    make=_rows,
+    shown=_shown,
+)

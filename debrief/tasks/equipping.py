@@ -9,7 +9,7 @@ from debrief.execution.sandbox import TREE, Sandbox, SandboxLimits
 from debrief.tasks.files import TaskSource
 from debrief.tasks.images import changed_dependencies, image_of
 from debrief.tasks.making import HeldBack
-from debrief.tasks.proving import Stage
+from debrief.tasks.proving import ProofPlace
 
 _LEAST_TIME, _MARGIN = 60.0, 3
 """Seconds that a run gets at least, and how many times what its checks took before."""
@@ -27,7 +27,7 @@ class Equipment:
     def __init__(self, sandbox: Sandbox, cache: Path) -> None:
         self._sandbox, self._cache = sandbox, cache
 
-    def __call__(self, source: TaskSource) -> Stage:
+    def __call__(self, source: TaskSource) -> ProofPlace:
         """Return where a task is proven.
 
         Raises:
@@ -57,7 +57,7 @@ class Equipment:
             raise HeldBack("changes_dependencies", changed)
         places = [f"{TREE}/{folder}".rstrip("/") for folder in folders]
         programs = [f"{place}/node_modules/.bin" for place in places]
-        return Stage(
+        return ProofPlace(
             sandbox=self._sandbox,
             image=image_of(final, source.checks, prepared.environment, ask),
             mounts=prepared.mounts,

@@ -21,7 +21,7 @@ _SOLVED = f"sh /solution/solve.sh && {_EMPTY}"
 _PRINTED = 300
 
 
-class Stage(Struct, frozen=True, kw_only=True):
+class ProofPlace(Struct, frozen=True, kw_only=True):
     """Where a task is proven: a sandbox, and what the checks need in it."""
 
     sandbox: Sandbox
@@ -40,7 +40,9 @@ class Unproven(Struct, frozen=True):
     detail: str = ""
 
 
-def prove(task: HarborTask, base_folder: Path, stage: Stage, runs: int = RUNS) -> Proof | Unproven:
+def prove(
+    task: HarborTask, base_folder: Path, stage: ProofPlace, runs: int = RUNS
+) -> Proof | Unproven:
     """Run a task's tests on its base and on its solution, several times each.
 
     Every run begins from a fresh copy of the base in ``/app``, with the task's own ``/tests``,
@@ -70,7 +72,7 @@ def _is_run(path: str) -> bool:
     return path.startswith(("tests/", "solution/"))
 
 
-def _rewards(folder: Path, base: Path, stage: Stage) -> Unproven | None:
+def _rewards(folder: Path, base: Path, stage: ProofPlace) -> Unproven | None:
     """Return why one run of each does not prove a task; None where it does."""
     expected: Sequence[tuple[str, float, NotProvenReason]] = (
         (_EMPTY, 0.0, "passes_without_change"),

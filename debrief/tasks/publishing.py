@@ -30,12 +30,12 @@ from debrief.tasks.choosing import failures_by_task, not_a_task
 from debrief.tasks.files import TaskSource, task_of, with_proof
 from debrief.tasks.making import HeldBack, check_secrets, source_of
 from debrief.tasks.model import FORM, HarborTask, NotProven, Proof
-from debrief.tasks.proving import RUNS, Stage, Unproven, prove
+from debrief.tasks.proving import RUNS, ProofPlace, Unproven, prove
 from debrief.training.contamination import Problems, given_texts
 from debrief.training.publishing.folder import OwnFolder
 
 NOT_PROVEN = "not_proven.jsonl"
-Equip = Callable[[TaskSource], Stage]
+Equip = Callable[[TaskSource], ProofPlace]
 """Makes ready what a task's checks need. Raises HeldBack."""
 
 

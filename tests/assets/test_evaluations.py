@@ -10,15 +10,16 @@ import pytest
 from assets.evaluations import (
     judge_evaluations,
     judge_scores_within_range,
-    session_scores,
     session_scores_within_range,
 )
 from debrief.lake import Lake
 from debrief.sessions.model import Session
-from resources import EvaluatorResource
-from tests.assets.running import resources
+from debrief.stages.configuration import EvaluatorChoice
+from tests.assets.running import asset, resources
 from tests.faults.judging import WEEK, score_of, session_of
 from tests.models.openai_server import Call, OpenAIServer, Reply
+
+session_scores = asset("session_scores")
 
 ASSETS = [
     *(judge_evaluations, judge_scores_within_range),
@@ -54,7 +55,7 @@ def test_a_check_warns_of_a_failed_session_and_fails_where_no_session_was_answer
         result = dg.materialize(
             ASSETS,
             partition_key=WEEK,
-            resources=resources(lake, evaluator=EvaluatorResource(model="openai/tiny")),
+            resources=resources(lake, evaluator=EvaluatorChoice(model="openai/tiny")),
         )
     assert result.success
     failed = [check for check in result.get_asset_check_evaluations() if not check.passed]

@@ -8,12 +8,13 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.outcomes import EXECUTION_POOL, executed_outcomes
 from debrief.execution.store import EXECUTIONS
 from debrief.keys import week_of
-from tests.assets.running import metadata, resources
+from tests.assets.running import asset, metadata, resources
 from tests.execution.sandboxes import sandbox_or_skip
 from tests.execution.test_executing import BROKEN, WHOLE, Machine
+
+executed_outcomes = asset("executed_outcomes")
 
 
 def made(machine: Machine, week: str) -> dict[str, Any]:
@@ -56,4 +57,4 @@ def test_it_runs_nothing_until_a_setting_names_the_repository_and_nothing_twice(
     monkeypatch.delenv("DEBRIEF_EXECUTE")
     assert made(machine, week)["dagster/partition_row_count"] == 1
     assert machine.row(session) == row, "what was found stays when it is off"
-    assert {pool for pool in [executed_outcomes.op.pool] if pool} == {EXECUTION_POOL}
+    assert {pool for pool in [executed_outcomes.op.pool] if pool} == {"execution"}

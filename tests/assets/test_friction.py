@@ -8,7 +8,6 @@ import dagster as dg
 import pytest
 from msgspec.structs import replace
 
-from assets.friction import friction_events, line_effects, recurring_friction
 from debrief.friction import failed_commands
 from debrief.friction.advice import patch_for
 from debrief.friction.schema import (
@@ -24,10 +23,14 @@ from debrief.keys import week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
-from tests.assets.running import metadata, resources
+from tests.assets.running import asset, metadata, resources
 from tests.friction.scenario import day
 from tests.friction.test_failures import wrong_runner
 from tests.signals.scenario import START, Story
+
+friction_events = asset("friction_events")
+line_effects = asset("line_effects")
+recurring_friction = asset("recurring_friction")
 
 WEEK, NEXT = week_of(START), week_of(day(7, wrong_runner()).started)
 BEFORE = [day(n, wrong_runner()) for n in range(8)]

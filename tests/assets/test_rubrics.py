@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.rubrics import extracted_rubrics, rubric_evaluations, rubrics
+from assets.rubrics import rubrics
 from debrief.errors import ConfigurationError
 from debrief.lake import Lake
 from debrief.models.templates import load_template
@@ -30,10 +30,13 @@ from debrief.rubrics.model import (
 from debrief.rubrics.trial import split_of
 from debrief.scoring.model import SessionScores
 from debrief.sessions.model import Session
-from resources import EvaluatorResource
-from tests.assets.running import metadata, resources
+from debrief.stages.configuration import EvaluatorChoice
+from tests.assets.running import asset, metadata, resources
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.rubrics.scenario import SCALE, WEEK, a_week, mined, rubric, summarized, valued
+
+extracted_rubrics = asset("extracted_rubrics")
+rubric_evaluations = asset("rubric_evaluations")
 
 MINED = [r.session_id for r in valued(a_week(20, 28)[1]) if split_of([(WEEK, 48)]).mines(r)]
 REFUSED = MINED[0]
@@ -77,7 +80,7 @@ def run(
     lake: Lake,
     asset: dg.AssetsDefinition,
     week: str | None,
-    evaluator: EvaluatorResource,
+    evaluator: EvaluatorChoice,
     **config: Any,
 ) -> dg.ExecuteInProcessResult:
     return dg.materialize(
@@ -103,7 +106,7 @@ def test_mining_through_http_tells_what_failed_and_asks_about_that_alone_again(
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", server.url)
     monkeypatch.setenv("DEBRIEF_MODEL", "openai/m")
-    evaluator = EvaluatorResource(model="openai/m")
+    evaluator = EvaluatorChoice(model="openai/m")
     fill(lake, evaluator.open().scoring_fingerprint)
     shown = metadata(run(lake, extracted_rubrics, WEEK, evaluator), WEEK)
     assert shown["unmined"] == 3, "the session, for each score name"
@@ -141,7 +144,7 @@ def test_a_set_that_cannot_be_made_leaves_the_one_before_and_the_other_score_nam
     with OpenAIServer(lambda call: Reply("No.")) as mute:
         monkeypatch.setenv("DEBRIEF_MODEL_BASE_URL", mute.url)
         monkeypatch.setenv("DEBRIEF_MODEL", "openai/m")
-        evaluator = EvaluatorResource(model="openai/m")
+        evaluator = EvaluatorChoice(model="openai/m")
         fill(lake, evaluator.open().scoring_fingerprint)
         lake.write(EXTRACTED, WEEK, [mined("theme-1", extractor="openai/m")], ExtractedRubric)
         lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
@@ -159,11 +162,11 @@ def test_without_a_model_rubrics_are_off_and_those_of_before_stay(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
-    evaluator = EvaluatorResource(no_model=True)
+    evaluator = EvaluatorChoice(no_model=True)
     fill(lake, "", good=20, bad=20)
     lake.write(RUBRICS, "excellence", [rubric(1)], Rubric)
-    for asset, week in ((extracted_rubrics, WEEK), (rubrics, None), (rubric_evaluations, WEEK)):
-        shown = metadata(run(lake, asset, week, evaluator), week)
+    for made, week in ((extracted_rubrics, WEEK), (rubrics, None), (rubric_evaluations, WEEK)):
+        shown = metadata(run(lake, made, week, evaluator), week)
         assert shown["off"] == "no model is configured"
     assert [row.key for row in lake.read(RUBRICS, "excellence", Rubric)] == ["key-1"]
 
@@ -210,7 +213,7 @@ def test_score_names_numbers_and_templates_are_the_projects_own(
             "REPOSITORIES": str(repository),
         }.items():
             monkeypatch.setenv(f"DEBRIEF_{name}", value)
-        evaluator = EvaluatorResource(model="openai/m", repository=str(repository))
+        evaluator = EvaluatorChoice(model="openai/m", repository=str(repository))
         fill(lake, evaluator.open().scoring_fingerprint)
         ratings = {id_: "5" if place < 3 else "2" for place, id_ in enumerate(MINED)}
         rated = [

@@ -10,7 +10,6 @@ import pytest
 
 from assets.evaluations import langfuse_scores, scores_are_written
 from assets.sessions import raw_sessions, servers_were_read
-from assets.signals import session_signals
 from debrief.lake import Lake
 from debrief.langfuse.outgoing import ScoreReceipt
 from debrief.outcomes.store import Label, Labels, put_labels
@@ -19,10 +18,12 @@ from debrief.scoring.scorer import score_session
 from debrief.sessions.model import Session
 from pipelines.jobs import failure_in
 from resources import LangfuseResource
-from tests.assets.running import resources
+from tests.assets.running import asset, resources
 from tests.langfuse.scenario import Recorder
 from tests.langfuse.server import LangfuseServer
 from tests.scoring.scenario import ScriptedScorer, session
+
+session_signals = asset("session_signals")
 
 WEEK = "2026-10-05"
 WRITING = [session_signals, langfuse_scores, scores_are_written]

@@ -19,12 +19,12 @@ from assets.training import (
     training_sets,
 )
 from debrief.lake import Lake
+from debrief.stages.configuration import EvaluatorChoice
 from debrief.training.candidates import CandidateRow
 from debrief.training.manifest import counts_in
 from debrief.training.model import training_path
 from debrief.training.publishing.publish import ExportOptions, publish
-from resources import EvaluatorResource
-from tests.assets.running import resources
+from tests.assets.running import resources, shown_as
 from tests.models.openai_server import OpenAIServer
 from tests.redaction.synthetic import ALNUM, Maker
 from tests.training.lakes import TASK, add, lake_of
@@ -58,7 +58,7 @@ def run(lake: Lake, *assets: Any, config: Any = None, **more: Any) -> Any:
 
 def metadata(result: Any, asset: str = "training_sets") -> Any:
     (event,) = result.asset_materializations_for_node(asset)
-    return {name: value.value for name, value in event.metadata.items()}
+    return {name: shown_as(value) for name, value in event.metadata.items()}
 
 
 def card_in(lake: Lake) -> str:
@@ -162,7 +162,7 @@ TRIALS = {"prompt_candidates": {"config": {"trials": 20}}}
 
 
 def test_candidates_without_a_model_say_that_they_need_one(lake: Lake) -> None:
-    result = run(lake, prompt_candidates, config=TRIALS, evaluator=EvaluatorResource(no_model=True))
+    result = run(lake, prompt_candidates, config=TRIALS, evaluator=EvaluatorChoice(no_model=True))
     assert not result.success
     (failure,) = result.get_step_failure_events()
     assert "needs a language model" in str(failure.step_failure_data.error)
@@ -179,7 +179,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
 def test_candidates_are_proposed_once_and_shown_before_and_after(
     lake: Lake, server: OpenAIServer
 ) -> None:
-    evaluator = EvaluatorResource(model="openai/tiny")
+    evaluator = EvaluatorChoice(model="openai/tiny")
     add(lake, team(30))
     chosen = {"training_sets": {"config": {"eval_share": 0.5}}}
     assert run(lake, training_sets, config=chosen).success
@@ -201,7 +201,7 @@ def test_nothing_is_tried_unless_the_run_says_how_often(lake: Lake, server: Open
     chosen = {"training_sets": {"config": {"eval_share": 0.5}}}
     add(lake, team(30))
     assert run(lake, training_sets, config=chosen).success
-    result = run(lake, prompt_candidates, evaluator=EvaluatorResource(model="openai/tiny"))
+    result = run(lake, prompt_candidates, evaluator=EvaluatorChoice(model="openai/tiny"))
     assert not result.success
     (failure,) = result.get_step_failure_events()
     assert "only when the run's configuration gives `trials`" in str(
@@ -213,7 +213,7 @@ def test_nothing_is_tried_unless_the_run_says_how_often(lake: Lake, server: Open
 def test_a_pair_that_gives_no_candidate_says_why(lake: Lake, server: OpenAIServer) -> None:
     chosen = {"training_sets": {"config": {"eval_share": 0.0}}}
     assert run(lake, training_sets, config=chosen).success
-    evaluator = EvaluatorResource(model="openai/tiny")
+    evaluator = EvaluatorChoice(model="openai/tiny")
     result = run(lake, prompt_candidates, config=TRIALS, evaluator=evaluator)
     shown = metadata(result, "prompt_candidates")
     assert shown["outcome"] == "not_possible"

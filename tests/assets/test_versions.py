@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import shutil
 from collections.abc import Iterator
 from importlib import resources
@@ -10,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from assets import versions
-from debrief import content
+from debrief.stages.catalog import all_stages
 
 TOP = Path(__file__).parents[2]
 OF_COMMANDS = {"question.txt", "question_answer.txt"}
@@ -32,12 +30,11 @@ class Copy:
             shutil.copy(str(resources.files(package) / name), folder / package / name)
 
     def versions(self) -> dict[str, str]:
-        """Return the code versions with this content, by name."""
-        loaded = vars(importlib.reload(versions))
-        return {name: value for name, value in loaded.items() if name.isupper() and name[0] != "_"}
+        """Return the code versions with this content, by stage."""
+        return {stage.name: stage.code_version() for stage in all_stages()}
 
     def changed_by(self, path: str) -> set[str]:
-        """Return the names of the versions that change with a file; the file stays as it was."""
+        """Return the stages whose version changes with a file; the file stays as it was."""
         file, before = self.folder / path, self.versions()
         former = file.read_bytes()
         file.write_bytes(former + b"\n# one more line\n")
@@ -50,8 +47,8 @@ class Copy:
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
     made = Copy(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(content, "folder", lambda name: made.folder / name)
-        patched.setattr("debrief.evaluators.folder", lambda name: made.folder / name)
+        for module in ("debrief.stages.versions", "debrief.evaluators"):
+            patched.setattr(f"{module}.folder", lambda name: made.folder / name)
         files = resources.files
         patched.setattr(
             resources,
@@ -59,7 +56,6 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Copy]:
             lambda package: made.folder / package if package in PACKAGED else files(package),
         )
         yield made
-    importlib.reload(versions)
 
 
 PROMPTS = sorted({path.name for path in (TOP / "prompts").iterdir()} - OF_COMMANDS)
@@ -78,13 +74,16 @@ def test_each_file_that_goes_into_a_prompt_changes_a_version(copy: Copy, path: s
     assert copy.changed_by(path)
 
 
-@pytest.mark.parametrize("path", ["prompts/dimensions.toml", "judges/code-reuse.md"])
-def test_what_one_call_asks_changes_scores_and_judgements_and_what_follows(
-    copy: Copy, path: str
-) -> None:
-    changed = copy.changed_by(path)
-    assert {"SCORING", "JUDGING", "MINING", "TRAINING", "LEADERBOARD"} <= changed
-    assert not {"SESSIONS", "SNAPSHOTS", "METADATA"} & changed
+def test_what_one_call_asks_changes_scores_and_judgements_and_what_follows(copy: Copy) -> None:
+    changed = copy.changed_by("prompts/dimensions.toml")
+    follow = {"extracted_rubrics", "training_sets", "fingerprint_leaderboard"}
+    assert {"session_scores", "judge_evaluations"} | follow <= changed
+    assert not {"raw_sessions", "prompt_snapshots", "session_metadata"} & changed
+
+
+def test_a_judge_changes_judgements_and_what_rests_on_them(copy: Copy) -> None:
+    changed = copy.changed_by("judges/code-reuse.md")
+    assert changed == {"judge_evaluations", "training_sets", "prompt_candidates", "weekly_report"}
 
 
 def test_the_questions_of_commands_alone_make_no_asset_stale(copy: Copy) -> None:

@@ -9,17 +9,18 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from assets.evaluations import session_scores
 from assets.reports import done_in, fingerprint_leaderboard, weekly_report
 from assets.sessions import raw_sessions, tokens_as_reported
-from assets.signals import session_signals
 from debrief.stages import reports
+from debrief.stages.configuration import EvaluatorChoice
 from debrief.weekly import DONE
-from resources import EvaluatorResource, SessionStore
-from tests.assets.running import resources
+from tests.assets.running import asset, resources
 from tests.sessions.scenario import MONDAY, Log, usage
 from tests.training.lakes import lake_of
 from tests.training.test_store import team
+
+session_scores = asset("session_scores")
+session_signals = asset("session_signals")
 
 WEEK = "2026-01-05"
 
@@ -36,7 +37,7 @@ def _run(
     week: str | None,
     **evaluator: object,
 ) -> tuple[dg.ExecuteInProcessResult, Sequence[dg.EventLogEntry]]:
-    by = EvaluatorResource.model_validate(evaluator)
+    by = EvaluatorChoice.model_validate(evaluator)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             assets if isinstance(assets, Sequence) else [assets],
@@ -134,7 +135,7 @@ def test_sessions_whose_tokens_are_not_as_their_tool_reports_are_counted_and_nam
     result = dg.materialize(
         [raw_sessions, tokens_as_reported],
         partition_key=WEEK,
-        resources=resources(str(tmp_path / "lake"), sessions=SessionStore(folders=[str(folder)])),
+        resources=resources(str(tmp_path / "lake"), folders=[str(folder)]),
     )
     (check,) = result.get_asset_check_evaluations()
     assert not check.passed

@@ -30,7 +30,7 @@ from debrief.sessions.model import Session
 from debrief.snapshots.clones import find_clones
 from debrief.tasks.files import Image, dockerfile
 from debrief.tasks.images import image_of
-from debrief.tasks.proving import Stage
+from debrief.tasks.proving import ProofPlace
 from debrief.tasks.publishing import PublishedTasks, publish_tasks
 from debrief.training.contamination import BenchmarkProblem, Problems
 from tests.judging.repository import write
@@ -144,7 +144,7 @@ class Shop:
             self.filed(),
             self.folder / "tasks",
             find_clones([self.folder / "clones"]),
-            lambda source: Stage(
+            lambda source: ProofPlace(
                 sandbox=find_sandbox(), image=Image(name="debian:12"), limits=limits
             ),
             lambda text: text,

@@ -141,7 +141,7 @@ class Machine:
 def judge_week(folder: Path) -> bool:
     """Be one run; return whether it succeeded."""
     from assets.evaluations import judge_evaluations
-    from resources import EvaluatorResource
+    from debrief.stages.configuration import EvaluatorChoice
     from tests.assets.running import resources
 
     with dg.DagsterInstance.from_config(str(folder / "dagster")) as instance:
@@ -149,7 +149,7 @@ def judge_week(folder: Path) -> bool:
             [judge_evaluations],
             instance=instance,
             partition_key=WEEK,
-            resources=resources("", evaluator=EvaluatorResource()),
+            resources=resources("", evaluator=EvaluatorChoice()),
             raise_on_error=False,
         ).success
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from assets.friction import friction_events, recurring_friction
 from debrief.errors import ModelError
 from debrief.friction.grouping_question import RepositoryNotes, group_notes, read_groups
 from debrief.friction.schema import ALL, RECURRING, FrictionEvent, RecurringFriction
@@ -25,12 +24,15 @@ from debrief.questions.standing import standing_questions
 from debrief.scoring.llm_review import FrictionReview, SessionReview
 from debrief.scoring.model import Facet, SessionScores
 from debrief.sessions.model import Evidence, Session
-from resources import EvaluatorResource
-from tests.assets.running import resources
+from debrief.stages.configuration import EvaluatorChoice
+from tests.assets.running import asset, resources
 from tests.friction.scenario import day
 from tests.friction.test_advice import MONDAY
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.signals.scenario import Story
+
+friction_events = asset("friction_events")
+recurring_friction = asset("recurring_friction")
 
 LINE = "Run `mise run lint` before a commit."
 
@@ -210,7 +212,7 @@ def test_dagster_groups_notes_once_and_asks_later_reviews_about_them(
 
     def run() -> None:
         with dg.DagsterInstance.ephemeral() as instance:
-            model = EvaluatorResource(model="openai/gpt-4.1-nano")
+            model = EvaluatorChoice(model="openai/gpt-4.1-nano")
             given = resources(lake, evaluator=model)
             for asset, key in ((friction_events, week), (recurring_friction, None)):
                 made = dg.materialize(

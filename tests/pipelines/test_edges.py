@@ -11,10 +11,10 @@ import pytest
 
 from assets.partitions import PAIRS, WEEKS, add_pairs, pair_key
 from debrief.lake import Lake
+from debrief.stages.configuration import ScopeChoice
 from debrief.training.manifest import current_pairs
 from pipelines.definitions import ASSETS, defs
 from pipelines.jobs import range_tags
-from resources import ScopeResource, SessionStore
 from tests.assets.running import resources
 from tests.pipelines.conftest import Demo
 
@@ -76,8 +76,8 @@ def observed(
                     instance=instance,
                     resources=resources(
                         lake,
-                        scope=ScopeResource(force=True),
-                        sessions=SessionStore(folders=[str(_samples())]),
+                        scope=ScopeChoice(force=True),
+                        folders=[str(_samples())],
                     ),
                     tags=range_tags(keys[0], keys[-1]) if keys else {},
                 )

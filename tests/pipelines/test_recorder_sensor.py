@@ -26,7 +26,7 @@ from debrief.training.formats import validate_line
 from debrief.training.model import SampleLine
 from pipelines.automation import new_sessions
 from pipelines.definitions import defs
-from resources import LakeResource, SessionStore
+from resources import Stages
 from tests.recorder.records import build, upload_of
 from tests.recorder.service.helpers import KEY, ensure_task, running
 from tests.recorder.session_scenario import a_shop, add_pnpm
@@ -73,7 +73,7 @@ def add(store: RecordStore, **meta: Any) -> UUID:
 
 def tick(instance: dg.DagsterInstance, before: Any = None) -> Any:
     """Evaluate the sensor after ``before``, as its daemon does."""
-    resources = {"lake": LakeResource(), "sessions": SessionStore()}
+    resources = {"stages": Stages()}
     context = dg.build_sensor_context(
         instance=instance, cursor=before and before.cursor, resources=resources
     )

@@ -25,7 +25,7 @@ from pipelines.automation import (
     weeks_at,
 )
 from pipelines.options import parse_weeks
-from resources import LakeResource, SessionStore
+from resources import Stages
 from tests.pipelines.test_run import WEEK, conversation, write
 
 NOW = datetime(2026, 11, 16, 3, tzinfo=UTC)
@@ -116,10 +116,8 @@ def test_a_tick_finds_new_sessions_and_the_next_one_leaves_them(
     folder.mkdir()
     write(folder, "one.jsonl", conversation("one"))
     os.utime(folder / "one.jsonl", (1_760_000_000, 1_760_000_000))
-    resources = {
-        "lake": LakeResource(url=str(tmp_path / "lake")),
-        "sessions": SessionStore(folders=[str(folder)]),
-    }
+    lake, sessions = {"url": str(tmp_path / "lake")}, {"folders": [str(folder)]}
+    resources = {"stages": Stages(lake=lake, sessions=sessions)}
 
     def ticked(cursor: str | None) -> dg.SensorResult | dg.SkipReason:
         with (

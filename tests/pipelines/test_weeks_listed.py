@@ -19,7 +19,7 @@ from debrief.sessions.model import Session
 from debrief.sessions.scanning import ScanEntry
 from debrief.sessions.store import SCAN_PARTITION, SCAN_TABLE, SESSIONS_TABLE
 from pipelines.automation import new_sessions
-from resources import LakeResource, SessionStore
+from resources import Stages
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.pipelines.conftest import Home, run_command
 from tests.pipelines.test_run import conversation, write
@@ -129,7 +129,7 @@ def test_the_sensor_names_the_weeks_that_are_no_partitions(
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("DEBRIEF_LAKE", lake)
     monkeypatch.setenv("DEBRIEF_SESSIONS", str(folder))
-    resources = {"lake": LakeResource(url=lake), "sessions": SessionStore()}
+    resources = {"stages": Stages(lake={"url": lake})}
     os.utime(folder / "old.jsonl", (1_760_000_000, 1_760_000_000))
     with (
         dg.DagsterInstance.ephemeral() as instance,

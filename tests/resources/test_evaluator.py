@@ -8,7 +8,8 @@ import dagster as dg
 import pytest
 
 from debrief.models.usage import BudgetSpentError
-from resources import EvaluatorResource
+from debrief.stages.configuration import EvaluatorChoice
+from resources import account_of
 
 FIRST, RETRY = "first", {"dagster/retry_number": "1"}
 
@@ -33,7 +34,7 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def asks(run: dg.DagsterRun) -> bool:
     """Set one call aside for a run that may make one in all; return whether there was room."""
-    models = EvaluatorResource(max_calls=1).open(run).models
+    models = EvaluatorChoice(max_calls=1).open(run.run_id, account_of(run)).models
     assert models is not None
     try:
         with models.budget.call(1, None) as bill:

@@ -14,14 +14,14 @@ from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.settings import load_settings
 from pipelines.instance import open_instance
-from resources import LakeResource
+from resources import Stages
 from tests.waiting import wait_until
 
 
 @dg.asset
-def rows(lake: LakeResource) -> None:
+def rows(stages: Stages) -> None:
     """Look at the lake."""
-    lake.open().partitions("rows")
+    stages.open_lake().partitions("rows")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def log_of(instance: dg.DagsterInstance, level: int) -> list[str]:
 
 
 def carried_out(instance: dg.DagsterInstance, url: str = "") -> dg.ExecuteInProcessResult:
-    resources: dict[str, Any] = {"lake": LakeResource(url=url)}
+    resources: dict[str, Any] = {"stages": Stages(lake={"url": url})}
     return dg.materialize([rows], instance=instance, resources=resources, raise_on_error=False)
 
 

@@ -9,17 +9,20 @@ import dagster as dg
 import fsspec
 import pytest
 
-from assets.sessions import prompt_snapshots, raw_sessions, session_metadata
+from assets.sessions import raw_sessions
 from debrief.lake import Lake, Stamp
 from debrief.redaction.redactor import Redactor
 from debrief.sessions.transfer import Pushed, push
 from debrief.snapshots.captures import captures_beside
 from debrief.snapshots.fingerprint import compute_prompt_fingerprint
 from debrief.snapshots.model import PromptSnapshot, PromptSnapshotRow, SessionMetadataRow
-from tests.assets.running import resources
+from tests.assets.running import asset, resources
 from tests.object_store import Bucket, bucket, object_store_server
 from tests.sessions.test_mirroring import TOKEN, WEEK, transcript
 from tests.snapshots.scenario import write
+
+prompt_snapshots = asset("prompt_snapshots")
+session_metadata = asset("session_metadata")
 
 __all__ = ["bucket", "object_store_server"]
 

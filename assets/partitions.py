@@ -1,7 +1,8 @@
 """The units of work: weeks, and the observed pairs of task and fingerprint."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 
 import dagster as dg
 
@@ -11,17 +12,27 @@ from debrief.markdown import counted
 from debrief.sessions.store import weeks_in
 from debrief.settings import load_settings
 
-_WEEKS_OF_A_NEW_LAKE = 4
-"""Past weeks listed for a lake without sessions."""
+LATE_WEEKS = 4
+"""So many weeks before the one that ended may still get sessions: they are always listed."""
 
 
-def first_week(*lakes: Lake) -> str:
-    """Return the first week of the lakes' sessions and of the transcripts found for them.
+def weeks_of(*lakes: Lake) -> dg.WeeklyPartitionsDefinition:
+    """Return the weeks that hold sessions, and the last ones.
 
-    Without either, return the week that began four weeks before the one under way.
+    Monday to Sunday, UTC, to the week under way. Of earlier weeks, those count of which a lake has
+    sessions, or a transcript was found for it.
     """
-    now, weeks = week_of(datetime.now(UTC)), (week for lake in lakes for week in weeks_in(lake))
-    return min(weeks, default=week_after(now, -_WEEKS_OF_A_NEW_LAKE))
+    late = week_after(week_of(datetime.now(UTC)), -LATE_WEEKS - 1)
+    known = {week for lake in lakes for week in weeks_in(lake)}
+    first = min({late, *known})
+    empty, week = [], first
+    while week < late:
+        if week not in known:
+            empty.append(datetime.fromisoformat(week).replace(tzinfo=UTC))
+        week = week_after(week)
+    return dg.WeeklyPartitionsDefinition(
+        start_date=first, day_offset=1, end_offset=1, exclusions=empty or None
+    )
 
 
 def _lakes() -> list[Lake]:
@@ -30,25 +41,28 @@ def _lakes() -> list[Lake]:
     return [Lake(url) for url in (settings.lake, *settings.lakes)]
 
 
-WEEKS = dg.WeeklyPartitionsDefinition(start_date=first_week(*_lakes()), day_offset=1, end_offset=1)
-"""Monday to Sunday, UTC, from the first week of all lakes to the week under way.
-
-Dagster fixes the first week when it loads the code. Runs and commands load it again; a code server
-keeps it until the code location is reloaded.
-"""
+WEEKS = weeks_of(*_lakes())
+"""Dagster fixes the weeks when it loads the code. Runs and commands load it again; a code server
+keeps them until the code location is reloaded."""
 
 
 def not_listed(weeks: Iterable[str]) -> str:
-    """Return a sentence about weeks older than the first partition; empty when there are none."""
-    first = str(WEEKS.get_first_partition_key())
-    older = sorted({week for week in weeks if week < first})
-    if not older:
+    """Return a sentence about weeks that are no partitions; empty when there are none."""
+    listed = set(WEEKS.get_partition_keys())
+    others = sorted(week for week in set(weeks) - listed if week < max(listed))
+    if not others:
         return ""
+    span = others[0] if len(others) == 1 else f"{others[0]}..{others[-1]}"
     return (
-        f"There are transcripts of {counted(len(older), 'week')} from {older[0]} on, and Dagster's "
-        f"partitions begin at {first}. To list them, reload the code location (Deployment → "
-        f"debrief → Reload); to read them, run `debrief run --week {older[0]}..{older[-1]}`."
+        f"Transcripts of {counted(len(others), 'week')} ({span}) are new, and Dagster does not "
+        "list these weeks yet. Reload the code location (Deployment → debrief → Reload), or run "
+        f"`debrief run --week {span}`."
     )
+
+
+def neighbours(order: Sequence[str], keys: Collection[str]) -> list[list[str]]:
+    """Return keys in groups that are neighbours in an order: a run takes one range."""
+    return [list(group) for is_taken, group in groupby(order, keys.__contains__) if is_taken]
 
 
 PAIRS = dg.DynamicPartitionsDefinition(name="pair")

@@ -1,21 +1,19 @@
 """The weekly schedule and the sensors."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import msgspec
 
-from assets.partitions import WEEKS, not_listed
+from assets.partitions import LATE_WEEKS, WEEKS, not_listed
 from debrief.keys import digest_of, week_after, week_of
 from debrief.sessions.scanning import Scan, ScanEntry
-from debrief.sessions.store import SESSIONS_TABLE, read_from, scan_into
+from debrief.sessions.store import scan_into
+from debrief.stages.due import unread
 from pipelines.jobs import range_tags, whole_graph
 from resources import Stages
-
-LATE_WEEKS = 4
-"""So many weeks before the one that ended are looked at for late arrivals."""
 
 
 def weeks_at(tick: datetime) -> tuple[str, str]:
@@ -77,14 +75,12 @@ def settled(entries: Iterable[ScanEntry], now: datetime) -> list[ScanEntry]:
     ]
 
 
-def due_weeks(
-    scan: Scan, is_current: Callable[[str], bool], marks: Marks, now: datetime
-) -> dict[str, str]:
+def due_weeks(scan: Scan, unread: Collection[str], marks: Marks, now: datetime) -> dict[str, str]:
     """Return the weeks to ask for, each with the mark of what there is of it.
 
     Args:
         scan: what there is.
-        is_current: says whether the lake holds a week as it is now.
+        unread: the weeks that the lake does not hold as they are now.
         marks: of the weeks that were asked for before: what has the same one is not asked for
             again, so that a transcript that can never be read does not start runs for ever.
         now: the time of the tick.
@@ -93,7 +89,7 @@ def due_weeks(
     for week in scan.weeks():
         still = settled(scan.of_week(week), now)
         mark = digest_of(still)
-        if still and marks.get(week) != mark and not is_current(week):
+        if still and marks.get(week) != mark and week in unread:
             found[week] = mark
     return found
 
@@ -122,17 +118,13 @@ def new_sessions(
     scan = scan_into(tables, sources.places(), redactor, sources.servers())
     marks = marks_of(context.cursor)
 
-    def is_current(week: str) -> bool:
-        stamp = tables.stamp(SESSIONS_TABLE, week)
-        return stamp is not None and stamp.inputs == read_from(scan, week, redactor)
-
-    found = due_weeks(scan, is_current, marks, datetime.now(UTC))
-    begin = str(WEEKS.get_first_partition_key())
-    due = {week: mark for week, mark in found.items() if week >= begin}
-    if older := not_listed(found):
-        context.log.warning(older)
+    found = due_weeks(scan, unread(tables, scan, redactor), marks, datetime.now(UTC))
+    listed = set(WEEKS.get_partition_keys())
+    due = {week: mark for week, mark in found.items() if week in listed}
+    if others := not_listed(found):
+        context.log.warning(others)
         if not due:
-            return dg.SkipReason(older)
+            return dg.SkipReason(others)
     if not due:
         return dg.SkipReason("No session is new or changed, or those that are are under way.")
     cursor = {week: mark for week, mark in {**marks, **due}.items() if week in scan.weeks()}

@@ -71,13 +71,13 @@ def demo(
     from debrief.questions.run import ask_about_lines
     from debrief.samples import REVIEWER
     from debrief.stages.friction import refresh_effects
-    from pipelines.launching import run_graph
     from pipelines.options import demo_options
+    from pipelines.run import RunRequest, run_stages
 
     options = demo_options(lake)
     settings = options.apply()
     executed = execute_samples(Lake(settings.lake), settings)
-    run_graph(options, weeks=(), of_demo=not lake)
+    run_stages(options, RunRequest(), of_demo=not lake)
     opened = Lake(settings.lake)
     ask_about_lines(opened, make_evaluators(settings, no_model=False))
     refresh_effects(opened)
@@ -91,8 +91,29 @@ def demo(
 
 @app.command()
 def run(
+    select: Annotated[
+        str,
+        typer.Option(
+            "--select",
+            metavar="STAGES",
+            help="Only these stages, in Dagster's selection syntax: session_scores, "
+            "session_scores+ (and what follows it), +rubrics (and what comes before it). Default: "
+            "all that is due.",
+        ),
+    ] = "",
     sessions: Sessions = None,
     week: Weeks = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="FIELD=VALUE",
+            help="Only sessions that match: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
+            "several must hold. Fields: tool, model, task, repository, source, fingerprint, "
+            "session.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Make what is up to date again.")] = False,
     repositories: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,14 +140,15 @@ def run(
     dry_run: DryRun = False,
     lake: LakeUrl = "",
 ) -> None:
-    """Run the whole graph on your own sessions: read, review, judge, mine, export.
+    """Run the pipeline on your own sessions: read, review, judge, mine, export.
 
-    What has not changed since the last run is not done again, and no model is asked twice. What a
-    model is likely to take is said before it is asked. Without a model nothing is reviewed.
+    Only what changed since the last run is done, and no model is asked twice. Stopped or killed,
+    the same command goes on. The estimated cost is printed before a model is asked.
     """
+    from debrief.conditions import parse_where
     from pipelines.options import RunOptions, parse_weeks
 
-    taken = parse_weeks(week or [])
+    taken, conditions = parse_weeks(week or []), parse_where(where or ())
     own = RunOptions(
         tuple(sessions or ()),
         lake,
@@ -137,81 +159,25 @@ def run(
         max_cost_usd=checked_limit(max_cost),
     )
     if newest:
-        if taken or no_model:
-            raise InputError("--newest", "takes neither --week nor --no-model", "Leave these out.")
+        if taken or no_model or select or conditions or force:
+            raise InputError(
+                "--newest",
+                "takes none of --select, --week, --where, --force and --no-model",
+                "Leave these out.",
+            )
         from pipelines.reviewing import review_newest
 
         review_newest(own, newest, yes=yes, dry_run=dry_run)
         return
-    from pipelines.launching import run_graph  # takes seconds to load
     from pipelines.reviewing import offer_review
+    from pipelines.run import RunRequest, run_stages
 
-    run_graph(own, weeks=taken, yes=yes, dry_run=dry_run)
-    if not dry_run:
-        offer_review(own, console())
-
-
-@app.command()
-def backfill(
-    stage: Annotated[str, typer.Option("--stage", help="The asset, such as session_scores.")],
-    week: Weeks = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            help="Only sessions that answer: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
-            "several must hold. Fields: tool, model, task, repository, source, fingerprint, "
-            "session.",
-        ),
-    ] = None,
-    task: Annotated[str, typer.Option(help="The same as --where task=….")] = "",
-    fingerprint: Annotated[
-        str, typer.Option(help="For training_sets: only this fingerprint pair.")
-    ] = "",
-    downstream: Annotated[
-        bool, typer.Option("--downstream", help="Also every stage after it, on the same weeks.")
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also what is up to date is made again.")
-    ] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    max_cost: MaxCost = None,
-    sessions: Sessions = None,
-    no_model: NoModel = False,
-    model: Model = "",
-    lake: LakeUrl = "",
-) -> None:
-    """Bring one stage up to date over a range of its partitions, as real runs.
-
-    Only what is missing or stale is done. Stopped or killed, the same command goes on from there.
-    """
-    from debrief.conditions import parse_where
-    from pipelines.options import RunOptions, parse_weeks
-
-    weeks, limit = parse_weeks(week or []), checked_limit(max_cost)
-    conditions = parse_where([*(where or []), *([f"task={task}"] if task else [])])
-    from pipelines.backfilling import Backfill, run_backfill  # takes seconds to load
-
-    run_backfill(
-        RunOptions(
-            tuple(sessions or ()),
-            lake,
-            no_model,
-            model,
-            max_cost_usd=limit,
-        ),
-        Backfill(
-            stage=stage,
-            weeks=weeks,
-            where=conditions,
-            force=force,
-            fingerprint=fingerprint,
-            downstream=downstream,
-            yes=yes,
-            dry_run=dry_run,
-        ),
+    request = RunRequest(
+        select=select, weeks=taken, where=conditions, force=force, yes=yes, dry_run=dry_run
     )
+    run_stages(own, request)
+    if not (dry_run or select or conditions or force):
+        offer_review(own, console())
 
 
 @app.command()

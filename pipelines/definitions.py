@@ -40,24 +40,3 @@ defs = dg.Definitions(
     loggers={"console": dg.colored_console_logger, "quiet": quiet_logger},
     executor=dg.in_process_executor,
 )
-
-
-def definitions_over(partitions: Sequence[str]) -> dg.Definitions:
-    """Return the graph as if there were no other partitions, for a run in this process.
-
-    A run takes a range, and Dagster stores two events for each asset and partition of it: years
-    of weeks without a session would cost more than the sessions do.
-    """
-    taken = dg.StaticPartitionsDefinition(partitions)
-
-    def limited(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(partitions_def=spec.partitions_def and taken)
-
-    return dg.Definitions(
-        assets=dg.map_asset_specs(limited, ASSETS),
-        asset_checks=CHECKS,
-        jobs=JOBS,
-        resources=RESOURCES,
-        loggers=defs.loggers,
-        executor=dg.in_process_executor,
-    )

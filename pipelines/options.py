@@ -1,22 +1,86 @@
-"""What the commands that launch the graph have in common: options, run configuration, weeks."""
+"""What the commands that launch the graph have in common: options and a run's configuration."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from debrief.cli.shared import check_models, check_no_file
 from debrief.errors import InputError
 from debrief.evaluators import configured_model
 from debrief.keys import FIRST_WEEK, is_week, week_after
 from debrief.settings import Settings, load_settings, variable_of
-from debrief.stages.configuration import StageOptions
+from debrief.stages.configuration import (
+    EvaluatorChoice,
+    LakeChoice,
+    ScopeChoice,
+    SessionSources,
+    StageOptions,
+)
 from debrief.weekly import Done
+
+
+class RunConfiguration(Struct, frozen=True, kw_only=True):
+    """The configuration of a run's resources: all that says what it runs on."""
+
+    stages: StageOptions
+    langfuse: Mapping[str, Any]
+    webhook: Mapping[str, Any]
+
+    @property
+    def has_model(self) -> bool:
+        """Return whether a model is asked."""
+        return not self.stages.evaluator.no_model
+
+    def with_evaluator(self, **changes: Any) -> RunConfiguration:
+        """Return the same with another choice of who evaluates, or other limits."""
+        evaluator = self.stages.evaluator.model_copy(update=changes)
+        return replace(self, stages=self.stages.model_copy(update={"evaluator": evaluator}))
+
+    def within(self, settings: Settings) -> RunConfiguration:
+        """Return the same with the limits of settings."""
+        return self.with_evaluator(max_cost_usd=settings.max_cost_usd, max_calls=settings.max_calls)
+
+    def after(self, parts: Sequence[Done]) -> RunConfiguration:
+        """Return the same with what runs before it have left of the limits.
+
+        Args:
+            parts: what the stages of those runs took.
+        """
+        limits = self.stages.evaluator
+        calls, usd = sum(part.calls for part in parts), sum(part.cost_usd or 0.0 for part in parts)
+        return self.with_evaluator(
+            max_cost_usd=limits.max_cost_usd and max(0.0, limits.max_cost_usd - usd),
+            max_calls=limits.max_calls and max(0, limits.max_calls - calls),
+        )
+
+    def over(self, where: object, *, force: bool = False) -> RunConfiguration:
+        """Return the same over the sessions for which conditions hold."""
+        scope = ScopeChoice(where=[str(where)] if where else [], force=force)
+        return replace(self, stages=self.stages.model_copy(update={"scope": scope}))
+
+    def for_dagster(self, **ops: Mapping[str, Any]) -> dict[str, Any]:
+        """Return it as Dagster takes it; Dagster's own log lines are not printed.
+
+        Args:
+            ops: configuration of assets by name.
+        """
+        by_name: dict[str, Any] = {
+            "stages": self.stages.model_dump(exclude_none=True),
+            "langfuse": dict(self.langfuse),
+            "webhook": dict(self.webhook),
+        }
+        return {
+            "loggers": {"quiet": {}},
+            "resources": {name: {"config": config} for name, config in by_name.items()},
+            **({"ops": {name: {"config": config} for name, config in ops.items()}} if ops else {}),
+        }
 
 
 class RunOptions(Struct, frozen=True):
@@ -47,12 +111,10 @@ class RunOptions(Struct, frozen=True):
         """
         check_models(self.no_model, self.model)
         check_no_file(self.lake)
-        for folder in self.sessions:
-            if "://" not in folder and not Path(folder).is_dir():
-                raise InputError(folder, "is not a folder", "Name one that holds transcripts.")
-        for folder in self.clones:
-            if not Path(folder).is_dir():
-                raise InputError(folder, "is not a folder", "Name one that holds clones.")
+        for folders, what in ((self.sessions, "transcripts"), (self.clones, "clones")):
+            for folder in folders:
+                if "://" not in folder and not Path(folder).is_dir():
+                    raise InputError(folder, "is not a folder", f"Name one that holds {what}.")
         former = load_settings()
         here = _repository()
         own = here / ".debrief" / "judges" if here else None
@@ -93,41 +155,26 @@ class RunOptions(Struct, frozen=True):
                 else:
                     del os.environ[name]
 
-    def resources(self, settings: Settings) -> dict[str, dict[str, Any]]:
-        """Return the configuration of a run's resources: all that says what it runs on."""
-        here = _repository()
-        has_model = bool(configured_model(settings, here))
-        return {
-            "lake": {"url": settings.lake},
-            "sessions": {"folders": list(settings.sessions)},
-            "evaluator": {
-                "no_model": not has_model,
-                "model": settings.model if has_model else "",
-                "repository": str(here) if here else "",
-                **limits_of(settings),
-            },
-            "langfuse": {"enabled": settings.langfuse, "score_target": settings.score_target},
-            "webhook": {"enabled": settings.webhook},
-        }
 
-
-def limits_of(settings: Settings) -> dict[str, Any]:
-    """Return the limits on what models may take, as a part of an evaluator's configuration."""
-    limits = {"max_cost_usd": settings.max_cost_usd, "max_calls": settings.max_calls}
-    return {name: limit for name, limit in limits.items() if limit is not None}
-
-
-def left_of(evaluator: dict[str, Any], parts: Sequence[Done]) -> dict[str, Any]:
-    """Return an evaluator's configuration with the limits that runs before have left of its own.
-
-    Args:
-        evaluator: the configuration for all runs together.
-        parts: what the stages of those runs took.
-    """
-    calls, usd = sum(part.calls for part in parts), sum(part.cost_usd or 0.0 for part in parts)
-    taken = {"max_cost_usd": usd, "max_calls": calls}
-    left = {name: max(0, evaluator[name] - taken[name]) for name in taken if name in evaluator}
-    return {**evaluator, **left}
+def configuration_of(settings: Settings) -> RunConfiguration:
+    """Return the configuration of a run that does what settings say."""
+    here = _repository()
+    has_model = bool(configured_model(settings, here))
+    return RunConfiguration(
+        stages=StageOptions(
+            lake=LakeChoice(url=settings.lake),
+            sessions=SessionSources(folders=list(settings.sessions)),
+            evaluator=EvaluatorChoice(
+                no_model=not has_model,
+                model=settings.model if has_model else "",
+                repository=str(here) if here else "",
+                max_cost_usd=settings.max_cost_usd,
+                max_calls=settings.max_calls,
+            ),
+        ),
+        langfuse={"enabled": settings.langfuse, "score_target": settings.score_target},
+        webhook={"enabled": settings.webhook},
+    )
 
 
 def demo_options(lake: str) -> RunOptions:
@@ -140,26 +187,6 @@ def demo_options(lake: str) -> RunOptions:
         model=REVIEWER,
         score_names=SCORE_NAMES,
         local=True,
-    )
-
-
-def run_config(resources: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a run's configuration; Dagster's own log lines are not printed."""
-    others: dict[str, Any] = {
-        name: resources[name] for name in ("langfuse", "webhook") if name in resources
-    }
-    stages = {name: config for name, config in resources.items() if name not in others}
-    by_resource: dict[str, Any] = {"stages": stages, **others}
-    return {
-        "loggers": {"quiet": {}},
-        "resources": {name: {"config": config} for name, config in by_resource.items()},
-    }
-
-
-def stage_options(resources: dict[str, dict[str, Any]]) -> StageOptions:
-    """Return what the stages of a run are configured with, from the run's configuration."""
-    return StageOptions.model_validate(
-        {name: resources[name] for name in StageOptions.model_fields if name in resources}
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +26,7 @@ from debrief.errors import DebriefError
 from debrief.files import only_writer
 from debrief.lake import Lake
 from debrief.markdown import counted
+from debrief.processes import stop_with_parent
 from debrief.redaction.redactor import redactor_of
 from debrief.review_offer import ReviewOffer, offered_model, review_offer
 from debrief.sessions.forgotten import TABLE as FORGOTTEN
@@ -35,6 +37,8 @@ from debrief.settings import Settings, load_settings
 from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
+from debrief.summary import content_of
+from debrief.stages.due import unread
 from pipelines.progress import StoppedError
 
 if TYPE_CHECKING:
@@ -78,7 +82,8 @@ class BackgroundReading:
         with only_writer(self._settings.home, sessions_of(self.lake)):
             self._scan()
         self.pause = max(_LOOK, _SHARE * (time.monotonic() - began))
-        return [week for week in sorted(self.found.weeks(), reverse=True) if self._is_new(week)]
+        new = unread(self.lake, self.found, self._redactor)
+        return sorted((week for week in new if new[week] != self._done.get(week)), reverse=True)
 
     def _scan(self) -> None:
         self._forgotten = self.lake.versions(FORGOTTEN)
@@ -124,10 +129,6 @@ class BackgroundReading:
         except (DebriefError, OSError) as error:
             warn(f"The week of {week} was not read: {error}")
             self._done[week] = made_from
-
-    def _is_new(self, week: str) -> bool:
-        stamp, now = self.lake.stamp(SESSIONS_TABLE, week), self._made_from(week)
-        return now not in (self._done.get(week), stamp.inputs if stamp is not None else None)
 
     def _made_from(self, week: str) -> str:
         return read_from(self.found, week, self._redactor)
@@ -188,11 +189,25 @@ def _read_newest_first(reading: BackgroundReading) -> None:
 
 
 def _fill(settings: Settings) -> None:
-    """Run the whole graph without a model, and say what is known of the sessions then."""
-    from pipelines.launching import run_quietly
-    from pipelines.options import RunOptions
+    """Run the whole graph without a model, and say what is known of the sessions then.
 
-    content = run_quietly(RunOptions(no_model=True))
+    A process of its own knows the weeks that were read since this one began. It says itself why it
+    failed.
+    """
+    run = subprocess.Popen(
+        [sys.executable, "-P", "-m", "pipelines.command", "run", "--no-model"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=stop_with_parent(signal.SIGTERM),
+    )
+    try:
+        if run.wait():
+            return
+    finally:
+        run.terminate()
+        run.wait()
+    lake = open_lake(settings.lake)
+    content = content_of(lake, lake.partitions(SESSIONS_TABLE))
     sessions = counted(len(content.heads), "session")
     console().print(f"{sessions}. {content.verdicts.sentences()}")
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from contextlib import ExitStack
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 from msgspec.structs import replace
@@ -23,24 +22,17 @@ from debrief.review_offer import ReviewOffer, offered_model, review_offer, worth
 from debrief.sessions.model import SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings
-from debrief.stages.configuration import EvaluatorChoice
 from debrief.stages.rehearsal import added_up, rehearse
 from debrief.summary import Content, content_of
-from pipelines.launching import (
-    carry_out,
-    configured_run,
-    counting,
-    run_quietly,
-)
-from pipelines.options import RunOptions, limits_of, run_config
+from pipelines.options import RunConfiguration, RunOptions, configuration_of
 from pipelines.progress import shown_progress
+from pipelines.run import carry_out_over, run_quietly, stage_run
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 REVIEWED = ("judge_evaluations", "session_scores")
 """The stages that ask; what follows from them is made without a model."""
-Resources = dict[str, dict[str, Any]]
 Agree = Callable[[AskingEstimate, Settings], Settings]
 """Returns the settings with the limits that were agreed to."""
 
@@ -88,8 +80,7 @@ def offer_review(options: RunOptions, screen: Console) -> None:
         screen: to print on.
     """
     settings = options.apply()
-    has_no_model = options.resources(settings)["evaluator"]["no_model"]
-    if not has_no_model or settings.no_model:
+    if configuration_of(settings).has_model or settings.no_model:
         return
     lake = open_lake(settings.lake)
     screen.print("No model was asked, so nothing was reviewed in this run.")
@@ -119,9 +110,9 @@ def counted_offer(offer: ReviewOffer, options: RunOptions) -> ReviewOffer:
     """Return an offer with what it takes as counted, and not as it is on average."""
     with options.applied() as settings:
         lake = open_lake(settings.lake)
-        resources = scoped(options.resources(settings), offer.sessions)
+        configuration = configuration_of(settings).over(where_of_sessions(offer.sessions))
         with console(stderr=True).status("Counting what a review takes …"):
-            estimate = estimated_review(lake, resources, offer.sessions)
+            estimate = estimated_review(lake, configuration, offer.sessions)
     return replace(offer, tokens=estimate.tokens, cost_usd=estimate.cost_usd)
 
 
@@ -145,7 +136,7 @@ def review(options: RunOptions, sessions: Collection[str], consent: Agree) -> Co
         DebriefError: a stage failed, or every question of one.
     """
     with options.applied() as settings:
-        _ask(options, settings, sessions, consent)
+        _ask(settings, sessions, consent)
     return run_quietly(without_model(options))
 
 
@@ -154,32 +145,18 @@ def without_model(options: RunOptions) -> RunOptions:
     return replace(options, no_model=True, model="")
 
 
-def _ask(
-    options: RunOptions, settings: Settings, sessions: Collection[str], consent: Agree
-) -> None:
-    from pipelines.dead_runs import end_dead_runs
-    from pipelines.instance import open_instance
-    from pipelines.queueing import runs_over
-
-    resources, lake = scoped(options.resources(settings), sessions), open_lake(settings.lake)
-    evaluators = EvaluatorChoice(**resources["evaluator"]).open()
+def _ask(settings: Settings, sessions: Collection[str], consent: Agree) -> None:
+    configuration = configuration_of(settings).over(where_of_sessions(sessions))
+    lake, evaluators = open_lake(settings.lake), configuration.stages.evaluator.open()
     print_notes(evaluators.models)
-    with shown_progress(settings) as shown, ExitStack() as stack:
-        estimate = estimated_review(lake, resources, sessions)
+    with shown_progress(settings) as shown:
+        estimate = estimated_review(lake, configuration, sessions)
         with shown.pause():
-            resources["evaluator"] |= limits_of(consent(estimate, settings))
+            configuration = configuration.within(consent(estimate, settings))
         shown.expect(estimate.calls)
-        instance = stack.enter_context(open_instance(settings))
-        end_dead_runs(instance)
         weeks = weeks_of(lake, sessions)
-        for assets, some in runs_over(instance, lake, weeks, REVIEWED):
-            carry_out(instance, "", some, run_config(resources), assets).check()
+        carry_out_over(settings, lake, weeks, configuration, REVIEWED)
     check_answers(content_of(lake, weeks), evaluators, REVIEWED)
-
-
-def scoped(resources: Resources, sessions: Collection[str]) -> Resources:
-    """Return a run's configuration that takes these sessions alone."""
-    return {**resources, "scope": {"where": [where_of_sessions(sessions)], "force": False}}
 
 
 def weeks_of(lake: Lake, sessions: Collection[str]) -> list[str]:
@@ -191,13 +168,15 @@ def weeks_of(lake: Lake, sessions: Collection[str]) -> list[str]:
     ]
 
 
-def estimated_review(lake: Lake, resources: Resources, sessions: Collection[str]) -> AskingEstimate:
+def estimated_review(
+    lake: Lake, configuration: RunConfiguration, sessions: Collection[str]
+) -> AskingEstimate:
     """Return what a review of sessions takes.
 
     Raises:
         ConfigurationError: settings do not name what is chosen, or a judge is wrong.
     """
-    run = configured_run(lake, counting(resources), weeks_of(lake, sessions))
+    run = stage_run(lake, weeks_of(lake, sessions), configuration.with_evaluator(dry_run=True))
     asked = added_up(rehearse(run, REVIEWED))
-    model = resources["evaluator"]["model"] or run.evaluators.name
+    model = configuration.stages.evaluator.model or run.evaluators.name
     return estimate_of(model, asked, len(sessions))

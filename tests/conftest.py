@@ -24,7 +24,7 @@ import typer.main
 import typer.testing
 from hypothesis import HealthCheck, settings
 
-from tests.machine import lake_of_long_ago
+from tests.machine import lake_of_many_weeks
 from tests.postgres import postgres_server, postgres_url, record_store, shared_store
 
 # Here, and not beside the tests that use them, so that a worker has one server and not several.
@@ -150,7 +150,7 @@ def pytest_collection() -> Iterator[None]:
     """Import tests on a lake with a week of long ago: Dagster's partitions begin at the lake's
     first week when the code is loaded, and so all weeks of the samples are partitions."""
     with tempfile.TemporaryDirectory() as home, patch.dict(os.environ, DEBRIEF_HOME=home):
-        lake_of_long_ago(Path(home, "lake"))
+        lake_of_many_weeks(Path(home, "lake"))
         yield
 
 

@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from debrief.keys import week_after
+
 
 def clean_environment(**more: str) -> dict[str, str]:
     """Return this process's environment without the settings of Debrief and Dagster."""
@@ -36,8 +38,9 @@ def files_below(folder: Path) -> dict[str, bytes]:
     }
 
 
-def lake_of_long_ago(folder: Path) -> None:
-    """Make a lake with a week of long ago, so that all weeks of the samples are partitions."""
+def lake_of_many_weeks(folder: Path) -> None:
+    """Make a lake with weeks from long ago on, so that all weeks of the samples are partitions."""
     table = folder / "raw_sessions"
     table.mkdir(parents=True)
-    (table / "2022-01-03.jsonl.zst").touch()
+    for number in range(300):
+        (table / f"{week_after('2022-01-03', number)}.jsonl.zst").touch()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from debrief.lake import Lake
 from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.redaction import redact_rows
 from debrief.sessions.scanning import Scan
@@ -13,14 +12,12 @@ from debrief.sessions.store import (
     NORMAL_FORM,
     SESSIONS_TABLE,
     SessionServer,
-    read_from,
     scan_into,
     store_week,
 )
 from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.model import PromptSnapshotRow, SessionMetadataRow
 from debrief.snapshots.rows import ROWS, lasting_snapshot, metadata_row, snapshot_row
-from debrief.stages.configuration import SessionSources
 from debrief.stages.run import StageRun
 from debrief.stages.shown import Shown, listed, tallied
 from debrief.stages.stage import Stage
@@ -70,17 +67,6 @@ def _places(run: StageRun) -> Sequence[Path]:
 
 def _servers(run: StageRun) -> tuple[SessionServer, ...]:
     return run.once("servers", run.sources.servers)
-
-
-def is_read(lake: Lake, sources: SessionSources, weeks: Sequence[str]) -> bool:
-    """Return whether the lake holds the sessions of some weeks as they are now."""
-    redactor = sources.redactor()
-    scan = scan_into(lake, sources.places(), redactor, sources.servers())
-    return all(
-        (stamp := lake.stamp(SESSIONS_TABLE, week)) is not None
-        and stamp.inputs == read_from(scan, week, redactor)
-        for week in weeks
-    )
 
 
 def _at_hand(run: StageRun, week: str) -> object:

@@ -92,7 +92,7 @@ def redis(tmp_path: Path) -> Iterator[str]:
     process.wait(LONG)
 
 
-def test_a_worker_carries_out_the_run_of_a_command_over_the_week_named_alone(
+def test_a_worker_carries_out_a_run_over_the_week_named_alone(
     tmp_path: Path, postgres_server: EmbeddedPostgres, redis: str
 ) -> None:
     transcripts = tmp_path / "transcripts"
@@ -119,8 +119,8 @@ def test_a_worker_carries_out_the_run_of_a_command_over_the_week_named_alone(
                 stderr=output,
             )
         try:
-            given = ("--stage", "raw_sessions", "--no-model", "--week", WEEK)
-            said = Home(tmp_path / "commands").typed("backfill", *given, **shared)
+            said = launched(Home(tmp_path / "commands"), shared)
+            wait_until(lambda: Lake(shared["DEBRIEF_LAKE"]).names("reports"))
         finally:
             worker.send_signal(signal.SIGQUIT)
             worker.wait(LONG)
@@ -128,7 +128,6 @@ def test_a_worker_carries_out_the_run_of_a_command_over_the_week_named_alone(
             cursor.execute("SELECT value FROM run_tags WHERE key = 'dagster-celery/task_id'")
             tasks = cursor.fetchall()
     assert said.code == 0, said.all + log.read_text()
-    assert "Done: 1 rows new or changed." in said.out
     lake = Lake(shared["DEBRIEF_LAKE"])
     assert lake.partitions("raw_sessions") == [WEEK]
     assert [head.id for head in lake.rows("raw_sessions", SessionHead)] == ["one"]

@@ -363,9 +363,9 @@ def test_dagster_shows_counts_and_stores_no_word_of_a_session(demo: Demo) -> Non
     assert found_in([storage], titles) == {}
 
 
-def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
+def test_a_run_over_one_task_takes_its_pairs_only(demo: Demo) -> None:
     said = demo.home.typed(
-        "backfill", "--stage", "training_sets", "--task", "late-readings", "--no-model",
+        "run", "--select", "training_sets", "--where", "task=late-readings", "--no-model",
         "--lake", str(demo.home.path / ".debrief/demo"),
     )  # fmt: skip
     assert said.code == 0, said.err
@@ -374,5 +374,5 @@ def test_a_backfill_of_one_task_takes_its_pairs_only(demo: Demo) -> None:
 
 
 def test_trials_that_were_asked_for_by_name_are_begun(demo: Demo) -> None:
-    named = ("backfill", "--stage", "prompt_candidates", "--no-model", "--lake", demo.lake.url)
+    named = ("run", "--select", "prompt_candidates", "--no-model", "--lake", demo.lake.url)
     assert "needs a language model" in only_line(demo.home.typed(*named))

@@ -30,7 +30,7 @@ SAMPLES = ("run", "--no-model", "--sessions", str(folder()))
 def test_a_week_without_a_session_is_no_success_and_says_where_sessions_are(home: Home) -> None:
     said = home.typed(*SAMPLES, "--lake", str(home.path / "lake"), "--week", "2031-01-06")
     line = only_line(said)
-    assert "2031-01-06: no session in that week" in line
+    assert "2031-01-06: holds no session" in line
     assert "from 2026-10-05 to 2026-11-02" in line
 
 

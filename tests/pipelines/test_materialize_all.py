@@ -15,7 +15,7 @@ from dagster._core.workspace.load_target import ModuleTarget
 
 from assets.partitions import WEEKS, add_pairs
 from pipelines.definitions import defs
-from tests.machine import lake_of_long_ago
+from tests.machine import lake_of_many_weeks
 
 PREVIEW = """
 query Preview($params: AssetBackfillPreviewParams!) { assetBackfillPreview(params: $params) {
@@ -34,7 +34,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         location_name="debrief",
     )
     home = tmp_path_factory.mktemp("dagster")
-    lake_of_long_ago(home / "lake")
+    lake_of_many_weeks(home / "lake")
     with (
         patch.dict(os.environ, DEBRIEF_LAKE=str(home / "lake")),
         dg.DagsterInstance.local_temp(str(home)) as instance,

@@ -16,7 +16,7 @@ from debrief.lake import Lake
 from debrief.models.usage import ModelUsage, RunUsage
 from debrief.scoring.model import SessionScores
 from debrief.settings import Settings, load_settings
-from pipelines.launching import lost_rows
+from debrief.stages.lost_rows import lost_rows
 from pipelines.progress import shown_progress, spent_text
 from tests.view.shown import fill, scores_of, session_of
 

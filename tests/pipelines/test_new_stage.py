@@ -12,7 +12,16 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).parents[2]
-PACKAGES = ("assets", "debrief", "deploy", "judges", "pipelines", "prompts", "recorder", "resources")
+PACKAGES = (
+    "assets",
+    "debrief",
+    "deploy",
+    "judges",
+    "pipelines",
+    "prompts",
+    "recorder",
+    "resources",
+)
 SEEN = """
 import sys
 from pipelines.definitions import defs

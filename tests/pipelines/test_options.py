@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from debrief.settings import load_settings
+from debrief.stages.configuration import EvaluatorChoice, LakeChoice, ScopeChoice, StageOptions
 from debrief.weekly import Done
-from pipelines.options import RunOptions, left_of
+from pipelines.options import RunConfiguration, RunOptions, configuration_of
+from resources import Stages
 
 
 def test_what_was_chosen_holds_within_the_block_alone(
@@ -39,8 +41,8 @@ def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
     def evaluator(**options: str | bool) -> tuple[bool, str]:
         chosen = RunOptions(**options)  # type: ignore[arg-type]
         with chosen.applied() as settings:
-            found = chosen.resources(settings)["evaluator"]
-            return found["no_model"], found["model"]
+            found = configuration_of(settings).stages.evaluator
+            return found.no_model, found.model
 
     monkeypatch.setenv("OPENROUTER_API_KEY", "")
     assert evaluator() == (True, "")
@@ -55,7 +57,24 @@ def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
 
 def test_runs_that_belong_together_share_the_limits_of_the_command() -> None:
     parts = [Done(stage="a", calls=3, cost_usd=0.5), Done(stage="b", calls=4, cost_usd=None)]
-    limited = {"model": "m", "max_calls": 8, "max_cost_usd": 2.0}
-    assert left_of(limited, parts) == {"model": "m", "max_calls": 1, "max_cost_usd": 1.5}
-    assert left_of({"max_calls": 5}, parts) == {"max_calls": 0}
-    assert left_of({"model": "m"}, parts) == {"model": "m"}
+
+    def left(**limits: float) -> tuple[float | None, float | None]:
+        given = StageOptions(evaluator=EvaluatorChoice.model_validate(limits))
+        of_command = RunConfiguration(stages=given, langfuse={}, webhook={})
+        found = of_command.after(parts).stages.evaluator
+        return found.max_calls, found.max_cost_usd
+
+    assert left(max_calls=8, max_cost_usd=2.0) == (1, 1.5)
+    assert left(max_calls=5) == (0, None)
+    assert left(max_cost_usd=0.0) == (None, 0.0)
+    assert left() == (None, None)
+
+
+def test_what_a_run_is_configured_with_is_what_dagster_takes() -> None:
+    given = StageOptions(lake=LakeChoice(url="/lake"), scope=ScopeChoice(where=["tool=droid"]))
+    configuration = RunConfiguration(stages=given, langfuse={"enabled": False}, webhook={})
+    config = configuration.for_dagster(prompt_candidates={"trials": 3})
+    stages = config["resources"]["stages"]["config"]
+    assert Stages(**stages).options == given
+    assert config["ops"] == {"prompt_candidates": {"config": {"trials": 3}}}
+    assert "ops" not in configuration.for_dagster()

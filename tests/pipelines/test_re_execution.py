@@ -48,8 +48,8 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
 
     home, lake = Home(tmp_path), Lake(str(tmp_path / "lake"))
     given = ("--weeks", WEEK, "--lake", lake.url, "--sessions", str(folder()), "--no-model")
-    home.typed("backfill", "--stage", "raw_sessions", *given)
-    said = home.debrief("backfill", "--stage", "session_signals", "--where", "tool=droid", *given)
+    home.typed("run", "--select", "raw_sessions", *given)
+    said = home.debrief("run", "--select", "session_signals", "--where", "tool=droid", *given)
     assert said.code == 0, said.all
     signals = list(lake.read("session_signals", WEEK, SessionSignals))
     lake.write("session_signals", WEEK, [], SessionSignals)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from assets.partitions import LATE_WEEKS
 from debrief.errors import InputError
 from debrief.keys import is_week, week_after, week_of
 from debrief.lake import Lake
 from debrief.sessions.scanning import Scan, ScanEntry
 from pipelines.automation import (
-    LATE_WEEKS,
     due_weeks,
     marks_of,
     new_sessions,
@@ -84,12 +84,13 @@ def entry(path: str, week: str, minutes: float, size: int = 1) -> ScanEntry:
 
 def test_weeks_are_due_whose_sessions_rest_and_are_not_in_the_lake_or_asked_for_already() -> None:
     scan = Scan((entry("a", "2026-11-09", 60), entry("b", "2026-11-16", 2)))
-    marks = due_weeks(scan, lambda _: False, {}, NOW)
+    both = {"2026-11-09", "2026-11-16"}
+    marks = due_weeks(scan, both, {}, NOW)
     assert set(marks) == {"2026-11-09"}, "what is still written to starts nothing"
-    assert due_weeks(scan, lambda week: week == "2026-11-09", {}, NOW) == {}
-    assert due_weeks(scan, lambda _: False, marks, NOW) == {}
+    assert due_weeks(scan, {"2026-11-16"}, {}, NOW) == {}
+    assert due_weeks(scan, both, marks, NOW) == {}
     grown = Scan((entry("a", "2026-11-09", 30, size=2),))
-    assert due_weeks(grown, lambda _: False, marks, NOW).keys() == {"2026-11-09"}
+    assert due_weeks(grown, both, marks, NOW).keys() == {"2026-11-09"}
 
 
 def test_the_same_sessions_give_the_same_run_key_and_others_another() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.partitions import WEEKS, first_week, not_listed
+from assets.partitions import LATE_WEEKS, WEEKS, neighbours, not_listed, weeks_of
 from debrief.keys import week_after, week_of
 from debrief.lake import Lake
 from debrief.sessions.model import Session
@@ -51,26 +51,39 @@ def filled(lake: Lake, read: set[str], scanned: set[str]) -> Lake:
 
 
 @given(read=st.sets(WEEKS_OF_THE_PAST, max_size=3), scanned=st.sets(WEEKS_OF_THE_PAST, max_size=3))
-def test_no_week_is_older_than_the_first_and_one_of_them_is_it(
+def test_weeks_with_sessions_and_the_last_ones_are_partitions_and_no_others(
     tmp_path_factory: pytest.TempPathFactory, read: set[str], scanned: set[str]
 ) -> None:
-    first = first_week(filled(Lake(str(tmp_path_factory.mktemp("lake"))), read, scanned))
-    weeks = read | scanned
-    assert first in weeks if weeks else first == week_after(week_of(datetime.now(UTC)), -4)
-    assert all(first <= week for week in weeks)
+    lake = filled(Lake(str(tmp_path_factory.mktemp("lake"))), read, scanned)
+    now = week_of(datetime.now(UTC))
+    late = {week_after(now, -number) for number in range(LATE_WEEKS + 2)}
+    assert set(weeks_of(lake).get_partition_keys()) == late | read | scanned
 
 
 def test_a_further_lake_that_runs_may_choose_counts(tmp_path: Path) -> None:
     own = filled(Lake(str(tmp_path / "own")), {"2026-02-02"}, set())
     further = filled(Lake(str(tmp_path / "further")), {OLD}, set())
-    assert (first_week(own), first_week(own, further)) == ("2026-02-02", OLD)
+    assert OLD not in weeks_of(own).get_partition_keys()
+    assert {OLD, "2026-02-02"} <= set(weeks_of(own, further).get_partition_keys())
 
 
 def test_a_lake_in_an_object_store_is_asked_a_few_times(bucket: Bucket) -> None:
     lake = filled(Lake(bucket.url("lake")), {"2026-02-02"}, {OLD})
     before = bucket.server.requests.total()
-    assert first_week(lake) == OLD
+    assert weeks_of(lake).get_first_partition_key() == OLD
     assert bucket.server.requests.total() - before <= 4
+
+
+@given(st.lists(st.integers(0, 30), unique=True).map(sorted), st.sets(st.integers(0, 30)))
+def test_neighbours_are_all_that_is_taken_in_ranges_without_a_gap(
+    numbers: list[int], taken: set[int]
+) -> None:
+    order, keys = list(map(str, numbers)), set(map(str, taken))
+    groups = neighbours(order, keys)
+    assert [key for group in groups for key in group] == [key for key in order if key in keys]
+    for group in groups:
+        first = order.index(group[0])
+        assert order[first : first + len(group)] == group
 
 
 def transcript_of_long_ago(home: Home) -> Path:
@@ -93,17 +106,17 @@ def test_a_lake_without_sessions_says_which_weeks_are_missing_and_lists_them_onc
         return run_command([sys.executable, "-c", LISTED], environment).out.strip()
 
     now = week_of(datetime.now(UTC))
-    assert loaded() == week_after(now, -4)
+    assert loaded() == week_after(now, -LATE_WEEKS - 1)
     dagster = [sys.executable, "-m", "dagster", "asset", "materialize", "--select", "raw_sessions"]
     module = ["-m", "pipelines.definitions"]
     first = run_command([*dagster, "--partition", now, *module], environment)
     assert first.code == 0, first.all
-    assert f"transcripts of 1 week from {OLD} on" in first.all
-    assert "reload the code location" in first.all
+    assert f"Transcripts of 1 week ({OLD}) are new" in first.all
+    assert "Reload the code location" in first.all
     assert loaded() == OLD
     second = run_command([*dagster, "--partition", OLD, *module], environment)
     assert second.code == 0, second.all
-    assert "reload the code location" not in second.all
+    assert "Reload the code location" not in second.all
     assert Lake(str(home.path / ".debrief/lake")).partitions(SESSIONS_TABLE) == [OLD]
 
 
@@ -120,7 +133,7 @@ def test_the_sensor_names_the_weeks_that_are_no_partitions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = week_after(str(WEEKS.get_first_partition_key()), -1)
-    assert not_listed([before]).startswith(f"There are transcripts of 1 week from {before} on")
+    assert not_listed([before]).startswith(f"Transcripts of 1 week ({before}) are new")
     assert not not_listed(WEEKS.get_partition_keys())
     monkeypatch.setattr("assets.partitions.WEEKS", later := _weeks_from("2026-10-05"))
     monkeypatch.setattr("pipelines.automation.WEEKS", later)
@@ -137,8 +150,7 @@ def test_the_sensor_names_the_weeks_that_are_no_partitions(
     ):
         skipped = new_sessions(context)
     assert isinstance(skipped, dg.SkipReason)
-    assert f"from {OLD} on" in str(skipped.skip_message)
-    assert f"debrief run --week {OLD}..{OLD}" in str(skipped.skip_message)
+    assert f"debrief run --week {OLD}`" in str(skipped.skip_message)
 
 
 def _weeks_from(week: str) -> dg.WeeklyPartitionsDefinition:

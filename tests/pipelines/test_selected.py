@@ -1,4 +1,4 @@
-"""``debrief backfill``: what is due, what it would cost, what is kept, and what stops it."""
+"""``debrief run --select``: what is due, what it would cost, what is kept, and what stops it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ MODEL = "openai/gpt-4o-mini"
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19"]
 
 
-def backfill(home: Path, *arguments: str, **environment: str) -> Said:
-    return Home(home).typed("backfill", "--lake", str(home / "lake"), *arguments, **environment)
+def select(home: Path, *arguments: str, **environment: str) -> Said:
+    return Home(home).typed("run", "--lake", str(home / "lake"), *arguments, **environment)
 
 
 def offline(home: Path, *arguments: str) -> Said:
-    return backfill(home, "--no-model", "--sessions", str(folder()), *arguments)
+    return select(home, "--no-model", "--sessions", str(folder()), *arguments)
 
 
 def reviewed(home: Path, *arguments: str, **environment: str) -> Said:
     """Carry out a backfill with a model that answers whatever it is asked."""
     with OpenAIServer(answer) as server:
-        return backfill(
+        return select(
             home,
             *("--model", MODEL, "--yes", "--sessions", str(folder()), *arguments),
             DEBRIEF_MODEL_BASE_URL=server.url,
@@ -52,7 +52,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A machine on which three weeks of samples were read and placed, and nothing was judged."""
     home = tmp_path_factory.mktemp("machine")
     for stage in ("raw_sessions", "session_metadata"):
-        said = offline(home, "--stage", stage, "--weeks", f"{WEEKS[0]}..{WEEKS[-1]}")
+        said = offline(home, "--select", stage, "--weeks", f"{WEEKS[0]}..{WEEKS[-1]}")
         assert said.code == 0, said.all
     return home
 
@@ -62,7 +62,7 @@ def scored(read: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     """The scores of these weeks, made without disturbance."""
     home = tmp_path_factory.mktemp("undisturbed") / "machine"
     shutil.copytree(read, home)
-    reviewed(home, "--stage", "session_scores")
+    reviewed(home, "--select", "session_scores")
     return files(home, "session_scores")
 
 
@@ -71,7 +71,7 @@ def signalled(read: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     """The signals of these weeks, made without disturbance."""
     home = tmp_path_factory.mktemp("undisturbed") / "machine"
     shutil.copytree(read, home)
-    offline(home, "--stage", "session_signals")
+    offline(home, "--select", "session_signals")
     return files(home, "session_signals")
 
 
@@ -92,24 +92,24 @@ def files(home: Path, table: str) -> dict[str, bytes]:
 def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(
     home: Path, scored: dict[str, bytes]
 ) -> None:
-    dry = reviewed(home, "--stage", "session_scores", "--dry-run", "--downstream")
+    dry = reviewed(home, "--select", "session_scores+", "--dry-run")
     assert (dry.code, "3 weeks to make" in dry.all) == (0, True), dry.all
     assert lake_of(home).partitions("session_scores") == []
-    first = reviewed(home, "--stage", "session_scores", "--weeks", "2026-10-12..2026-10-19")
+    first = reviewed(home, "--select", "session_scores", "--weeks", "2026-10-12..2026-10-19")
     assert first.code == 0, first.all
     assert "session_scores: 2026-10-12 … 2026-10-19: 2 weeks to make" in first.all
     assert "Done: 15 rows new or changed, " in first.all
-    rest = reviewed(home, "--stage", "session_scores")
+    rest = reviewed(home, "--select", "session_scores")
     assert "session_scores: 2026-10-05 … 2026-10-19: 1 week to make, 2 up to date" in rest.all
     assert files(home, "session_scores") == scored
-    again = reviewed(home, "--stage", "session_scores", "--force", "--week", "2026-10-12")
+    again = reviewed(home, "--select", "session_scores", "--force", "--week", "2026-10-12")
     assert "1 week to make" in again.all
     assert "session_scores 2026-10-12 (1 of 1)" in again.err
     assert files(home, "session_scores") == scored
 
 
 def test_without_a_model_stages_that_ask_one_are_off(home: Path) -> None:
-    said = offline(home, "--stage", "session_scores")
+    said = offline(home, "--select", "session_scores")
     assert said.code == 0, said.all
     assert "session_scores: off: no model is configured" in said.out
     assert "Done: 0 rows new or changed." in said.out
@@ -123,7 +123,7 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
     alone = {"DEBRIEF_JUDGES": str(judges), "DEBRIEF_CACHE": "off"}
 
     def run(stage: str) -> str:
-        said = reviewed(home, "--stage", stage, **alone)
+        said = reviewed(home, "--select", stage, **alone)
         assert said.code == 0, said.all
         return said.all
 
@@ -137,7 +137,7 @@ def test_a_changed_judge_makes_its_weeks_stale_and_no_other_stage(home: Path) ->
 
 def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Path) -> None:
     lake = lake_of(home)
-    said = reviewed(home, "--stage", "judge_evaluations", "--where", "tool=droid")
+    said = reviewed(home, "--select", "judge_evaluations", "--where", "tool=droid")
     assert said.code == 0, said.all
     tools = {
         row.session_id: row.tool
@@ -146,11 +146,11 @@ def test_conditions_take_the_sessions_that_answer_and_leave_the_others(home: Pat
     }
     droids = {name for name, tool in tools.items() if tool == "droid"}
     assert judged_of(lake) == droids
-    whole = reviewed(home, "--stage", "judge_evaluations")
+    whole = reviewed(home, "--select", "judge_evaluations")
     assert "3 weeks to make" in whole.all
     assert judged_of(lake) == set(tools)
     after = files(home, "judge_evaluations")
-    reviewed(home, "--stage", "judge_evaluations", "--where", "task=late-*", "--force")
+    reviewed(home, "--select", "judge_evaluations", "--where", "task=late-*", "--force")
     assert files(home, "judge_evaluations") == after
 
 
@@ -162,11 +162,11 @@ def judged_of(lake: Lake) -> set[str]:
     }
 
 
-SCORES = ("--stage", "session_scores")
-SETS = ("--stage", "training_sets")
+SCORES = ("--select", "session_scores")
+SETS = ("--select", "training_sets")
 REFUSED = {
-    "a stage that is none": (["--stage", "scores"], "is no stage"),
-    "a stage mistyped": (["--stage", "sesion_scores"], "Did you mean session_scores?"),
+    "a stage that is none": (["--select", "scores"], "selects no stage"),
+    "a stage mistyped": (["--select", "sesion_scores"], "Did you mean session_scores?"),
     "Tuesday": ([*SCORES, "--weeks", "2026-10-06"], "Monday"),
     "a range that runs backwards": (
         [*SCORES, "--weeks", "2026-11-02..2026-10-05"],
@@ -175,10 +175,10 @@ REFUSED = {
     "too early": ([*SCORES, "--weeks", "2020-01-06"], "begins before 2022-01-03"),
     "no session": (
         [*SCORES, "--weeks", "2025-01-06..2025-01-13"],
-        "--weeks 2025-01-06..2025-01-13: holds no session that was read. "
-        "There are sessions in 2026-10-05..2026-10-19.",
+        "--week 2025-01-06..2025-01-13: holds no session. "
+        "There are sessions from 2026-10-05 to 2026-10-19.",
     ),
-    "a week to come": ([*SCORES, "--weeks", "2106-01-04"], "--weeks 2106-01-04: is still to come."),
+    "a week to come": ([*SCORES, "--weeks", "2106-01-04"], "--week 2106-01-04: holds no session."),
     "a value mistyped": (
         [*SCORES, "--where", "task=late-*", "--where", "tool=drid"],
         "--where tool=drid: fits no session. There are: claude-code, droid.",
@@ -187,15 +187,7 @@ REFUSED = {
         [*SCORES, "--where", "tool=droid;model=claude-opus*"],
         "each has some, and none has all",
     ),
-    "a pair for a stage of weeks": (
-        [*SCORES, "--fingerprint", "1a2b3c4d-5e6f7a8b"],
-        "is that of a training set, and session_scores has none",
-    ),
-    "a pair that is none": (
-        [*SETS, "--fingerprint", "1a2b3c4d-5e6f7a8b"],
-        "is that of no training set. There are: ",
-    ),
-    "a task that is none": ([*SETS, "--task", "nobody"], "fits no session. There are: "),
+    "a task that is none": ([*SETS, "--where", "task=nobody"], "fits no session. There are: "),
     "half": ([*SCORES, "--where", "tool"], "no condition"),
     "a debt": ([*SCORES, "--max-cost", "-1"], "is no limit"),
     "no number": ([*SCORES, "--max-cost", "nan"], "is no limit"),
@@ -212,13 +204,13 @@ def test_what_cannot_be_done_is_told_in_one_line(
 
 
 def test_a_lake_without_a_session_says_what_comes_first(tmp_path: Path) -> None:
-    said = backfill(tmp_path, "--no-model", "--stage", "session_scores")
+    said = select(tmp_path, "--no-model", "--select", "session_scores")
     assert said.code == 1
     assert "lake: holds no session. debrief sources lists what there is to read" in said.all
 
 
 def command(home: Path) -> list[str]:
-    words = ["backfill", "--stage", "session_signals", "--no-model", "--lake"]
+    words = ["run", "--select", "session_signals", "--no-model", "--lake"]
     return [sys.executable, "-m", "pipelines.command", *words, str(home / "lake")]
 
 
@@ -234,7 +226,7 @@ def started(home: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_a_backfill_that_was_killed_goes_on_where_it_was(
+def test_a_run_that_was_killed_goes_on_where_it_was(
     read: Path, tmp_path: Path, signalled: dict[str, bytes]
 ) -> None:
     for attempt in range(10):
@@ -250,7 +242,7 @@ def test_a_backfill_that_was_killed_goes_on_where_it_was(
             break
     assert running.returncode == -signal.SIGKILL, said_by_it
     assert done.items() <= signalled.items()
-    said = offline(home, "--stage", "session_signals")
+    said = offline(home, "--select", "session_signals")
     assert said.code == 0, said.all
     assert len(done) < len(WEEKS)
     assert files(home, "session_signals") == signalled
@@ -280,7 +272,7 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
     with OpenAIServer(answer) as server:
 
         def run(*arguments: str) -> Said:
-            return backfill(
+            return select(
                 tmp_path,
                 *("--sessions", str(transcripts), "--model", MODEL),
                 *arguments,
@@ -289,16 +281,16 @@ def test_with_a_model_costs_are_told_first_agreed_to_and_bounded(tmp_path: Path)
                 DEBRIEF_RETRY_PAUSE="0.01",
             )
 
-        unread = run("--stage", "raw_sessions", "--downstream")
+        unread = run("--select", "raw_sessions+")
         assert unread.code == 1
         assert "What follows a stage that is due is known once that was done" in unread.all
         assert "nobody agreed" in unread.all
-        assert run("--stage", "raw_sessions").code == 0
-        both = run("--stage", "raw_sessions", "--downstream", "--dry-run")
+        assert run("--select", "raw_sessions").code == 0
+        both = run("--select", "raw_sessions+", "--dry-run")
         assert "session_scores: 3 calls" in both.all
         assert "0 scored" not in both.all, "a rehearsal does not speak as if it had done something"
         assert Lake(str(tmp_path / "lake")).partitions("judge_sets") == []
-        judge = ("--stage", "judge_evaluations")
+        judge = ("--select", "judge_evaluations")
         refused = run(*judge)
         assert refused.code == 1
         assert "judge_evaluations: 3 calls" in refused.all, "both judges ride in one question"

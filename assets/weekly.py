@@ -63,7 +63,7 @@ def weekly_asset(**options: Any) -> Callable[[Callable[..., Any]], dg.AssetsDefi
 def shown_at(path: str) -> Metadata:
     """Return the link to a page; empty where settings name no address of pages.
 
-    ``debrief ui`` and ``debrief up`` set ``DEBRIEF_VIEW_URL``. Plain ``dagster dev`` has no pages.
+    ``debrief ui`` sets ``DEBRIEF_VIEW_URL``. Plain ``dagster dev`` has no pages.
     """
     if "view_url" not in load_settings().model_fields_set:
         return {}

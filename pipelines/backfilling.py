@@ -34,9 +34,8 @@ from debrief.training.manifest import current_pairs
 from debrief.training.optimisation import OptimiserOptions
 from debrief.weekly import Done
 from debrief.weekly import added_up as added_up_done
-from pipelines.dead_runs import end_dead_runs
 from pipelines.definitions import defs
-from pipelines.instance import open_instance
+from pipelines.instance import end_dead_runs, open_instance
 from pipelines.launching import (
     carry_out,
     configured_run,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
-import socket
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -110,8 +108,7 @@ def run_graph(
         else:
             # Dagster takes seconds to load, and is not needed where there is nothing to do.
             from assets.reports import done_in
-            from pipelines.dead_runs import end_dead_runs
-            from pipelines.instance import open_instance
+            from pipelines.instance import end_dead_runs, open_instance
 
             with open_instance(settings) as instance:
                 end_dead_runs(instance)
@@ -161,8 +158,7 @@ def _run_quietly(options: RunOptions, settings: Settings) -> Content:
         lake = open_lake(settings.lake)
         found = weeks_with_sessions(lake, resources)
         if _work_left(settings, lake, found, resources) is not WorkLeft.NOTHING:
-            from pipelines.dead_runs import end_dead_runs
-            from pipelines.instance import open_instance
+            from pipelines.instance import end_dead_runs, open_instance
 
             with open_instance(settings) as instance:
                 end_dead_runs(instance)
@@ -440,8 +436,8 @@ def carry_out(
     """
     import dagster as dg
 
-    from pipelines.dead_runs import PROCESS_TAG
     from pipelines.definitions import definitions_over
+    from pipelines.instance import tags_of_this_process
     from pipelines.jobs import range_tags
 
     name = job or ", ".join(assets)
@@ -456,7 +452,7 @@ def carry_out(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in assets] or None,
             tags={
-                PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
+                **tags_of_this_process(),
                 _BY_TAG: "the debrief command",
                 _OF_CODE_TAG: "__repository__@debrief",
                 **(range_tags(partitions[0], partitions[-1]) if partitions else {}),

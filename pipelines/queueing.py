@@ -17,9 +17,8 @@ from debrief.errors import DebriefError
 from debrief.lake import Lake
 from debrief.sessions.store import weeks_in
 from debrief.settings import load_settings
-from pipelines.instance import prepare_workspace
+from pipelines.instance import installed, prepare_workspace
 from pipelines.jobs import IN_WHOLE_GRAPH, range_tags
-from pipelines.programs import installed
 
 _LAUNCH = """
 mutation Launch($run: ExecutionParams!) { launchRun(executionParams: $run) {

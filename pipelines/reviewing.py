@@ -157,8 +157,7 @@ def without_model(options: RunOptions) -> RunOptions:
 def _ask(
     options: RunOptions, settings: Settings, sessions: Collection[str], consent: Agree
 ) -> None:
-    from pipelines.dead_runs import end_dead_runs
-    from pipelines.instance import open_instance
+    from pipelines.instance import end_dead_runs, open_instance
     from pipelines.queueing import runs_over
 
     resources, lake = scoped(options.resources(settings), sessions), open_lake(settings.lake)

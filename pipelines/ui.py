@@ -72,7 +72,8 @@ def start_ui(options: RunOptions, port: int, *, public: bool, open_page: bool) -
         make_private(logs)
         workspace = prepare_workspace(home, code)
         out.print(f"Starting the UI on {settings.lake}; its logs are in {logs}")
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        # SIGINT too: where it is ignored, Dagster's programs would ignore SIGTERM as well.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler)
         stack.enter_context(suppress(KeyboardInterrupt))
         running: dict[Path, subprocess.Popen[bytes]] = {}

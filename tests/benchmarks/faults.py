@@ -71,7 +71,7 @@ def main() -> None:
         with OpenAIServer() as server:
             server.reply = answer_of
             plain = Lake(f"{scratch}/plain/lake")
-            command = [*measuring.DEBRIEF, "run", "--week", WEEK, "--lake", plain.url]
+            command = [*measuring.DEBRIEF, "run", "--yes", "--week", WEEK, "--lake", plain.url]
             home = Path(scratch) / "plain"
             measuring.run_alone(command, home, **environment_of(server, transcripts))
             questions = server.received

@@ -45,13 +45,13 @@ class Running:
         self.port = free_port()
         self.output = home.parent / "output"
         keep_patterns(home)
-        self.environment = clean_environment(
-            HOME=str(home.parent),
-            DEBRIEF_HOME=str(home),
-            DEBRIEF_SESSIONS=str(home.parent / "transcripts"),
-            PYTHONUNBUFFERED="1",
-            **environment,
-        )
+        mine = {
+            "HOME": str(home.parent),
+            "DEBRIEF_HOME": str(home),
+            "DEBRIEF_SESSIONS": str(home.parent / "transcripts"),
+            "PYTHONUNBUFFERED": "1",
+        }
+        self.environment = clean_environment(**(mine | environment))
         self.start(*options)
 
     def start(self, *options: str) -> None:

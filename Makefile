@@ -8,7 +8,7 @@ export LITELLM_LOCAL_MODEL_COST_MAP = True
 # Some images set it, and then every process compiles all that it imports anew: half of its time.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo pictures test check pytest test-shared test-model test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse wheel-test ui up vscode \
+.PHONY: demo pictures test check pytest test-shared test-model test-programs former-lake test-trainers test-harbor test-pages test-proxy test-langfuse wheel-test ui vscode \
 	vscode-check test-vscode locks clean
 
 demo: .venv/.run
@@ -17,9 +17,6 @@ demo: .venv/.run
 # The UI on the demo's lake; another port: make ui PORT=3100.
 ui: .venv/.run
 	@exec $(BIN)/debrief ui --demo $(if $(PORT),--port $(PORT))
-
-up: .venv/.run
-	@exec $(BIN)/debrief up
 
 # Both at once: tests wait for servers and processes half of their time.
 test: .venv/.test

@@ -186,21 +186,27 @@ def ui(
     lake: LakeUrl = "",
     sessions: Sessions = None,
     no_model: NoModel = False,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public", help="Listen on all addresses, not only on 127.0.0.1: behind a login proxy."
+        ),
+    ] = False,
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
     ] = False,
 ) -> None:
     """Start the pages of a lake, and Dagster's UI with its schedule and backfills at `/dagster`.
 
-    Ctrl-C or SIGTERM stops it.
+    When one of its processes ends, it stops the others and ends too. Ctrl-C or SIGTERM stops it.
     """
     from pipelines.options import RunOptions, demo_options
     from pipelines.ui import start_ui
 
     existing_lake(lake)
     own = RunOptions(tuple(sessions or ()), lake, no_model)
-    start_ui(demo_options(lake) if of_demo else own, port, open_page=open_page)
+    start_ui(demo_options(lake) if of_demo else own, port, public=public, open_page=open_page)
 
 
 @app.command(rich_help_panel=SESSIONS)
@@ -268,39 +274,6 @@ def forget(
 
 runs = typer.Typer(no_args_is_help=True, help="What Dagster remembers of runs, looked after.")
 app.add_typer(runs, name="runs", rich_help_panel=TEAM)
-
-
-@app.command(rich_help_panel=TEAM)
-def up(
-    port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Of the pages and of Dagster's UI.")
-    ] = 3000,
-    api_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the recorder's API.")] = 8484,
-    metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="Of the metrics.")] = 9464,
-    public: Annotated[
-        bool,
-        typer.Option(
-            "--public", help="Listen on all addresses, not only on 127.0.0.1: behind a login proxy."
-        ),
-    ] = False,
-) -> None:
-    """Start pages, Dagster's UI and daemon, the recorder's API and metrics, on one Postgres.
-
-    Without DATABASE_URL, Postgres comes along and is started here. What ends is started again;
-    Ctrl-C, SIGTERM or **debrief down** ends all of it.
-    """
-    from pipelines.up import Ports
-    from pipelines.up import up as start
-
-    start(Ports(web=port, api=api_port, metrics=metrics_port, public=public))
-
-
-@app.command(rich_help_panel=TEAM)
-def down() -> None:
-    """End what **debrief up** started, and wait until it has ended."""
-    from pipelines.up import down as end
-
-    typer.echo("Debrief is down." if end() else "Debrief was not up.")
 
 
 @app.command(rich_help_panel=TEAM)

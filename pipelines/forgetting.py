@@ -36,9 +36,13 @@ from debrief.sessions.forgotten import Forgotten
 from debrief.sessions.store import sessions_of
 from debrief.settings import Settings
 from debrief.training.selection import observed_pairs
-from pipelines.dead_runs import UNDER_WAY, end_dead_runs
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.instance import SCHEMA, newest_materializations, open_instance
+from pipelines.instance import (
+    SCHEMA,
+    UNDER_WAY,
+    newest_materializations,
+    open_instance,
+)
 
 BUSY = "busy"
 """Code of the error that a run is under way."""
@@ -80,7 +84,6 @@ def forget_sessions(
         )
         if instance is None and (dagster_home(settings) / CONFIGURATION).exists():
             instance = stack.enter_context(open_instance(settings))
-            end_dead_runs(instance)
         if instance is not None:
             _check_idle(instance, of_run)
         if "://" not in lake.url:
@@ -215,14 +218,10 @@ def _drop_pairs(instance: dg.DagsterInstance, subject: Subject) -> None:
 def _compact(instance: dg.DagsterInstance, settings: Settings, *, something_went: bool) -> None:
     """Rewrite Dagster's tables, so that nothing of what was deleted is left in free pages."""
     url = settings.dagster_database_url
-    if not url and not _sqlite_files(instance):
-        url = database_url(settings)
     if url and something_went:
-        own = not settings.dagster_database_url or f"search_path={SCHEMA}" in unquote(url)
-        schema = SCHEMA if own else "public"
         database = Database(url)
         try:
-            database.rewrite(schema)
+            database.rewrite(SCHEMA if f"search_path={SCHEMA}" in unquote(url) else "public")
         finally:
             database.close()
     for path in _sqlite_files(instance):

@@ -1,155 +1,88 @@
 """Dagster's instance of a lake: its folder, its configuration, and where its tables are.
 
-A local lake has its history beside it, in SQLite. ``debrief up`` and deployments have theirs in
-Postgres, configured by ``deploy/dagster.yaml``; so have workers, which take runs from a broker.
+Its ``dagster.yaml`` is a copy of a file in ``deploy/``: tables are in SQLite beside the lake, in
+the Postgres of ``DAGSTER_DATABASE_URL`` where that is set, and workers take runs from a broker
+where ``DEBRIEF_LAUNCH=queue`` is.
 
-``python -m pipelines.instance [SOCKET]`` makes the tables where there are none, and gives pools
-their limits. With a socket it then ends the runs that a former code server on this socket left
-behind, which Dagster takes up again by its run retries, and becomes the code server.
+``python -m pipelines.instance`` copies the file and makes the tables where there are none.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import sys
+import socket
+import sysconfig
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import dagster as dg
+import psutil
 from dagster import DagsterEventType
 
+from debrief.cli.shared import console
 from debrief.files import atomic, locked, make_private
-from debrief.settings import Settings, load_settings
-from pipelines.dead_runs import end_orphans
-from pipelines.home import CONFIGURATION, LAKE, dagster_home, is_team_lake, team_home
+from debrief.processes import accepts, socket_folder
+from debrief.settings import Settings, load_settings, variable_of
+from pipelines.home import CONFIGURATION, dagster_home
 
-URL = "DAGSTER_DATABASE_URL"
 SCHEMA = "dagster"
 """Of Dagster's tables, beside the recorder's in one database."""
-BROKER = "DEBRIEF_BROKER"
-QUEUE = "dagster"
-"""Of runs for workers; the one that Dagster's Celery app takes from by default."""
-POOLS: Mapping[str, int] = {"language_model": 1, "langfuse": 1, "execution": 1}
-"""How many steps of a pool run at once unless somebody chose otherwise. Each makes
-``DEBRIEF_CONCURRENCY`` calls at once itself, and of two runs over the same weeks the second finds
-the first one's rows; Langfuse takes one writer best."""
+UNDER_WAY = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 _HEADER = "# Written by Debrief; a file without this line is left alone."
-_MOST_RUNS, _PAGE = 8, 500
-_MOST_RUNS_OF_A_FOLDER = 1
-"""A lake in a folder has one writer at a time, so further runs wait in Dagster's queue."""
+_PAGE = 500
 _OPEN_TIMEOUT = 60.0
 """Seconds that another process may take to open the same storage."""
-_QUEUE_TIMEOUT = 7 * 86_400
-"""Seconds that a run may wait for a worker: it counts as starting all the while."""
+_PROCESS_TAG = "debrief/process"
+"""The tag of a run that a command carries out: the machine and the process."""
+_GRPC_TAG = ".dagster/grpc_info"
+"""Dagster's tag of a run that names the code server it runs in."""
 
 
 def open_instance(settings: Settings) -> dg.DagsterInstance:
     """Return the instance whose runs the UI shows for the lake of ``settings``.
 
-    One process at a time: two that make the tables of a new SQLite storage at once both fail.
+    Runs whose process has died are marked as failed.
 
-    Raises:
-        StorageError: its tables are in the embedded Postgres, which does not run.
+    One process at a time: two that make the tables of a new SQLite storage at once both fail.
     """
     home = dagster_home(settings)
     make_private(home)
     with locked(home / ".opening", timeout=_OPEN_TIMEOUT):
-        return dg.DagsterInstance.from_config(str(prepare_home(settings)))
+        copy_configuration(settings, home)
+        make_schema(settings.dagster_database_url)
+        # Dagster's file reads them from the environment; settings may have them from their own.
+        read = {name: getattr(settings, name) for name in ("dagster_database_url", "broker")}
+        os.environ |= {variable_of(name): value for name, value in read.items() if value}
+        os.environ["DAGSTER_HOME"] = str(home)
+        instance = dg.DagsterInstance.from_config(str(home))
+        _end_dead_runs(instance)
+        return instance
 
 
-def prepare_home(settings: Settings) -> Path:
-    """Make the folder with its configuration, and point this process at it; return it.
-
-    Raises:
-        StorageError: its tables are in the embedded Postgres, which does not run.
-    """
-    from debrief.recorder.postgres import database_url
-
-    home = dagster_home(settings)
-    make_private(home)
-    write_configuration(settings, home)
-    configuration = (home / CONFIGURATION).read_text(encoding="utf-8")
-    if not os.environ.get(URL) and URL in configuration:
-        # A schema of their own, in the database that is named, else in the embedded server's.
-        url = settings.dagster_database_url or in_schema(database_url(settings))
-        make_schema(url)
-        os.environ[URL] = url
-    os.environ["DAGSTER_HOME"] = str(home)
-    return home
-
-
-def prepare_workspace(home: Path, code: Path | None = None) -> Path:
-    """Write the file by which Dagster's programs find the code; return it.
-
-    Args:
-        home: Dagster's, where the file is written.
-        code: the socket of a code server; None has each program load the code for itself.
-    """
-    module = {"module_name": "pipelines.definitions", "location_name": "debrief"}
-    server = {"socket": str(code), "location_name": "debrief"}
-    location = {"grpc_server": server} if code else {"python_module": module}
-    path = home / ("workspace.yaml" if code else "module.yaml")
-    _write(path, {"load_from": [location]})
-    return path
-
-
-def prepare_team_home(settings: Settings, code: Path) -> Path:
-    """Make the folder of ``debrief up``, with its configuration and workspace; return it.
-
-    Args:
-        settings: whose home and lake.
-        code: the socket of the code server.
-    """
-    home = team_home(settings)
-    make_private(home)
-    (home / LAKE).write_text(settings.lake, encoding="utf-8")
-    write_configuration(settings, home)
-    prepare_workspace(home, code)
-    return home
-
-
-def write_configuration(settings: Settings, home: Path) -> None:
-    """Write ``dagster.yaml`` into a folder, unless it has one that somebody else wrote."""
+def copy_configuration(settings: Settings, home: Path) -> None:
+    """Copy the ``dagster.yaml`` that fits into a folder, unless it has one of somebody else's."""
     path = home / CONFIGURATION
-    former = path.read_text(encoding="utf-8") if path.exists() else _HEADER
-    if not former.startswith(_HEADER):
+    if path.exists() and not path.read_text(encoding="utf-8").startswith(_HEADER):
         return
-    is_team = home == team_home(settings) and is_team_lake(settings)
+    with atomic(path, mode=0o666, durable=False) as file:
+        file.write(configuration(settings).read_bytes())
+
+
+def configuration(settings: Settings) -> Path:
+    """Return the ``dagster.yaml`` that fits, in the repository or in the wheel."""
+    name = "dagster.yaml" if settings.dagster_database_url else "dagster-local.yaml"
     if settings.launch == "queue":
-        _write(path, queue_configuration())
-    elif settings.dagster_database_url or is_team:
-        _write(path, _team_configuration(settings))
-    else:
-        _write(path, _local_configuration(home))
-
-
-def packaged_configuration() -> dict[str, Any]:
-    """Return the ``dagster.yaml`` that comes along, in the repository or in the wheel."""
-    import yaml
-
+        name = "dagster-queue.yaml"
     here = Path(__file__).resolve().parent
-    source = here.parent / "deploy" / CONFIGURATION
-    path = source if source.is_file() else here / CONFIGURATION
-    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return content
-
-
-def in_schema(url: str) -> str:
-    """Return the address of a database in which tables are looked for in ``SCHEMA``.
-
-    Raises:
-        ConfigurationError: ``url`` is not a Postgres address.
-    """
-    from debrief.recorder.storage.connecting import address_of
-
-    address = address_of(url).set(drivername="postgresql")
-    former = address.query.get("options", "")
-    options = " ".join([former] if isinstance(former, str) else former)
-    query = {**address.query, "options": f"{options} -csearch_path={SCHEMA}".strip()}
-    return address.set(query=query).render_as_string(hide_password=False)
+    source = here.parent / "deploy" / name
+    return source if source.is_file() else here / name
 
 
 def make_schema(url: str) -> None:
@@ -169,95 +102,55 @@ def make_schema(url: str) -> None:
     engine.dispose()
 
 
-def _local_configuration(home: Path) -> dict[str, Any]:
-    """Return SQLite in two files: Dagster's default has a file of events for each run."""
-
-    def storage(module: str, name: str) -> dict[str, Any]:
-        return {"module": module, "class": name, "config": {"base_dir": str(home)}}
-
-    packaged = packaged_configuration()
-    return {
-        **{name: packaged[name] for name in ("telemetry", "nux", "retention")},
-        "concurrency": {"runs": {"max_concurrent_runs": _MOST_RUNS_OF_A_FOLDER}},
-        "run_storage": storage("dagster._core.storage.runs", "SqliteRunStorage"),
-        "event_log_storage": storage(
-            "dagster._core.storage.event_log", "ConsolidatedSqliteEventLogStorage"
-        ),
-    }
+def code_socket(home: Path) -> Path:
+    """Return the socket of the code server that ``debrief ui`` starts for a folder of Dagster's."""
+    return socket_folder(home) / "code.sock"
 
 
-def _team_configuration(settings: Settings) -> dict[str, Any]:
-    configuration = packaged_configuration()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    most = min(cores or 1, _MOST_RUNS) if "://" in settings.lake else _MOST_RUNS_OF_A_FOLDER
-    configuration["concurrency"]["runs"]["max_concurrent_runs"] = most
-    return configuration
+def tags_of_this_process() -> Mapping[str, str]:
+    """Return the tags of a run that this process carries out itself.
 
-
-def queue_configuration() -> dict[str, Any]:
-    """Return the configuration of every process that launches or carries out runs of a broker.
-
-    Celery's queue takes the place of Dagster's own, so that a run waits in one place only.
+    Dagster's monitoring cannot end such a run, and would only mark it as failed.
     """
-    configuration = packaged_configuration()
-    configuration.pop("run_queue", None)
-    configuration["concurrency"].pop("runs", None)
-    configuration["concurrency"]["pools"] = {"granularity": "op", "default_limit": 64}
-    configuration["run_monitoring"]["start_timeout_seconds"] = _QUEUE_TIMEOUT
-    return {
-        **configuration,
-        # What a step prints stays on its worker's disk, where no page can show it and nobody would
-        # ever remove it.
-        "compute_logs": {
-            "module": "dagster._core.storage.noop_compute_log_manager",
-            "class": "NoOpComputeLogManager",
-        },
-        "run_coordinator": {
-            "module": "dagster._core.run_coordinator",
-            "class": "DefaultRunCoordinator",
-        },
-        "run_launcher": {
-            "module": "dagster_celery.launcher",
-            "class": "CeleryRunLauncher",
-            "config": {
-                "broker": {"env": BROKER},
-                "backend": {"env": BROKER},
-                "default_queue": QUEUE,
-            },
-        },
-    }
+    here = f"{socket.gethostname()} {os.getpid()}"
+    return {_PROCESS_TAG: here, "dagster/max_runtime": "0"}
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
-    """Write a file of Debrief's own, in one step: others may be reading it."""
-    import yaml
+def _end_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark the runs as failed that a command of this machine, or its `debrief ui`, died with.
 
-    with atomic(path, mode=0o666, durable=False) as file:
-        file.write(f"{_HEADER}\n{yaml.safe_dump(content, sort_keys=False)}".encode())
+    Dagster's monitoring cannot see that: their launcher has no check of a run's health. A run that
+    the UI re-executes has the tags of the one before, and another process.
+    """
+    code = code_socket(Path(instance.root_directory))
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+        host, _, process = run.tags.get(_PROCESS_TAG, "").partition(" ")
+        server = json.loads(run.tags.get(_GRPC_TAG, "{}")).get("socket")
+        of_command = host == socket.gethostname() and not (server or run.parent_run_id)
+        is_dead = of_command and not psutil.pid_exists(int(process))
+        if is_dead or (server == str(code) and not accepts(code)):
+            instance.report_run_failed(run, "Its process was killed; what was finished stays.")
+            instance.event_log_storage.free_concurrency_slots_for_run(run.run_id)
+            console(stderr=True).print(f"Killed earlier, now marked as failed: {run.run_id[:8]}")
 
 
-def set_pool_limits(instance: dg.DagsterInstance) -> None:
-    """Give a limit to every pool of ours that has none."""
-    limited = {info.name for info in instance.event_log_storage.get_pool_limits()}
-    for pool in POOLS.keys() - limited:
-        instance.event_log_storage.set_concurrency_slots(pool, POOLS[pool])
+def prepare_workspace(home: Path, code: Path) -> Path:
+    """Write the file by which Dagster's programs find the code server; return it.
+
+    Args:
+        home: Dagster's, where the file is written.
+        code: the socket of the code server.
+    """
+    location = {"grpc_server": {"socket": str(code), "location_name": "debrief"}}
+    path = home / "workspace.yaml"
+    with atomic(path, mode=0o666, durable=False) as file:  # others may be reading it
+        file.write(json.dumps({"load_from": [location]}).encode())
+    return path
 
 
-def main(socket: str = "") -> None:
-    """Prepare the instance that the environment names; become its code server on a socket."""
-    settings = load_settings()
-    if settings.dagster_database_url:
-        make_schema(settings.dagster_database_url)
-    if settings.dagster_home:
-        write_configuration(settings, settings.dagster_home)
-    with dg.DagsterInstance.get() as instance:
-        set_pool_limits(instance)
-        for run_id in end_orphans(instance, socket) if socket else []:
-            print(f"ended run {run_id}: its code server is gone", flush=True)
-    if socket:
-        server = "dagster code-server start -m pipelines.definitions --location-name debrief"
-        options = ["--use-python-environment-entry-point", "--socket", socket]
-        os.execv(sys.executable, [sys.executable, "-m", *server.split(), *options])
+def installed(program: str) -> str:
+    """Return the path of a program that a library brought along, beside this Python."""
+    return str(Path(sysconfig.get_path("scripts"), program))
 
 
 def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLogEntry]:
@@ -278,4 +171,4 @@ def newest_materializations(instance: dg.DagsterInstance) -> Iterator[dg.EventLo
 
 if __name__ == "__main__":
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
-    main(*sys.argv[1:])
+    open_instance(load_settings()).dispose()

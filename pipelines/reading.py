@@ -37,8 +37,8 @@ from debrief.settings import Settings, load_settings
 from debrief.snapshots.captured_plans import CapturedPlans
 from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, status
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
-from debrief.summary import content_of
 from debrief.stages.due import unread
+from debrief.summary import content_of
 from pipelines.progress import StoppedError
 
 if TYPE_CHECKING:

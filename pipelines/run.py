@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import shlex
-import socket
 import sqlite3
 import time
 from collections import Counter
@@ -629,8 +627,8 @@ def carry_out(
     """
     import dagster as dg
 
-    from pipelines.dead_runs import PROCESS_TAG
     from pipelines.definitions import defs
+    from pipelines.instance import tags_of_this_process
     from pipelines.jobs import range_tags
 
     definition = defs.resolve_job_def(job) if job else defs.resolve_implicit_global_asset_job_def()
@@ -639,7 +637,7 @@ def carry_out(
             instance=instance,
             asset_selection=[dg.AssetKey(name) for name in assets] or None,
             tags={
-                PROCESS_TAG: f"{socket.gethostname()} {os.getpid()}",
+                **tags_of_this_process(),
                 _BY_TAG: "the debrief command",
                 _OF_CODE_TAG: "__repository__@debrief",
                 **(range_tags(partitions[0], partitions[-1]) if partitions else {}),

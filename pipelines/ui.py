@@ -1,60 +1,160 @@
-"""``debrief ui``: the pages of a lake, with Dagster's UI, kept running until they are stopped."""
+"""``debrief ui``: the pages of a lake with Dagster's UI, its code server and its daemon."""
 
 from __future__ import annotations
 
+import http.client
 import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 import webbrowser
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing, suppress
+from functools import partial
+from pathlib import Path
 
-from debrief.cli.shared import console
-from debrief.errors import ConfigurationError
-from debrief.files import locked
-from debrief.processes import make_socket_folder
+from debrief.cli.shared import console, warn
+from debrief.cli.view import OPEN_WARNING
+from debrief.door.app import HEALTH
+from debrief.errors import ConfigurationError, DebriefError
+from debrief.files import locked, make_private
+from debrief.processes import accepts, make_socket_folder, stop_with_parent
 from debrief.settings import DAGSTER_PATH, variable_of
-from pipelines.dead_runs import end_dead_runs
-from pipelines.instance import open_instance, prepare_home, prepare_workspace
+from pipelines.instance import (
+    code_socket,
+    installed,
+    open_instance,
+    prepare_workspace,
+)
 from pipelines.options import RunOptions
-from pipelines.programs import LOCAL, check_free, code_server, daemon, pages_address, web
-from pipelines.supervising import Restarts, Supervisor
+
+_LOCAL, _EVERYWHERE = "127.0.0.1", "0.0.0.0"
+_PATIENCE = 20.0
+"""Seconds that a process has for its end."""
+_LAST_LINES = 12
+_TICK = 0.2
 
 
-def start_ui(options: RunOptions, port: int, *, open_page: bool) -> None:
-    """Start everything, say the address when it answers, and wait until the end.
+def start_ui(options: RunOptions, port: int, *, public: bool, open_page: bool) -> None:
+    """Start everything, say the address when it answers, and wait for Ctrl-C or SIGTERM.
+
+    Args:
+        options: which lake.
+        port: of the pages.
+        public: listen on all addresses of the machine, not only on loopback.
+        open_page: open the pages in a browser.
 
     Raises:
         ConfigurationError: the port is taken, or another ``debrief ui`` shows this lake: two
             daemons on one storage would do the same work twice.
-        GaveUpError: a program ended by itself.
+        DebriefError: a process ended by itself.
     """
     settings, out = options.apply(), console()
-    check_free(LOCAL, port, "--port")
-    logs = settings.home / "logs"
-    home = prepare_home(settings)
-    address, lock = f"http://{LOCAL}:{port}", home / ".ui"
-    with locked(lock) as is_alone:
-        if not is_alone:
-            raise ConfigurationError(
-                settings.lake, "is shown already", f"Look at {lock.read_text()}"
-            )
+    host, address = _EVERYWHERE if public else _LOCAL, f"http://{_LOCAL}:{port}"
+    _check_free(host, port)
+    if public and not settings.identity_header:
+        warn(OPEN_WARNING)
+    if "view_url" not in settings.model_fields_set:
+        os.environ[variable_of("view_url")] = address
+    with open_instance(settings) as instance:
+        home = Path(instance.root_directory)
+    with ExitStack() as stack:
+        if not stack.enter_context(locked(lock := home / ".ui")):
+            reason = f"Look at {lock.read_text(encoding='utf-8')}"
+            raise ConfigurationError(settings.lake, "is shown already", reason)
         lock.write_text(address, encoding="utf-8")
-        with open_instance(settings) as instance:
-            end_dead_runs(instance)
-        code = make_socket_folder(home) / "code.sock"
+        make_socket_folder(home)
+        code, logs = code_socket(home), settings.home / "logs"
+        make_private(logs)
         workspace = prepare_workspace(home, code)
-        os.environ |= {
-            "PYTHONWARNINGS": "ignore",
-            variable_of("view_url"): pages_address(settings, port),
-        }
-        programs = [
-            code_server(code),
-            daemon(workspace),
-            web(workspace, LOCAL, port),
-        ]
-
-        def say() -> None:
-            out.print(f"{address}  the pages: read sessions, scores, prompts  (Ctrl-C stops it)")
-            out.print(f"{address}{DAGSTER_PATH}  Dagster: run things")
-            if open_page:
-                webbrowser.open(address)
-
         out.print(f"Starting the UI on {settings.lake}; its logs are in {logs}")
-        Supervisor(programs, logs, restarts=Restarts(most=0), report=out.print).run(say)
+        # SIGINT too: where it is ignored, Dagster's programs would ignore SIGTERM as well.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.default_int_handler)
+        stack.enter_context(suppress(KeyboardInterrupt))
+        running: dict[Path, subprocess.Popen[bytes]] = {}
+
+        def start(name: str, *command: str) -> None:
+            log = logs / f"{name}.log"
+            running[log] = _start(command, log)
+            stack.callback(_stop, running[log])
+
+        python = (sys.executable, "-m")
+        server = "dagster code-server start -m pipelines.definitions --location-name debrief"
+        server += " --use-python-environment-entry-point --socket"
+        start("code", *python, *server.split(), str(code))
+        _wait(running, partial(accepts, code))
+        known = ("--workspace", str(workspace))
+        start("daemon", installed("dagster-daemon"), "run", *known)
+        start("web", *python, "pipelines.web", *known, "--host", host, "--port", str(port))
+        _wait(running, partial(_answers, port))
+        out.print(f"{address}  the pages: read sessions, scores, prompts  (Ctrl-C stops it)")
+        out.print(f"{address}{DAGSTER_PATH}  Dagster: run things")
+        if open_page:
+            webbrowser.open(address)
+        _wait(running, lambda: False)
+
+
+def _start(command: tuple[str, ...], log: Path) -> subprocess.Popen[bytes]:
+    """Start a process that leads a group of its own, and ends with this one."""
+    with log.open("ab") as output:
+        output.truncate(0)
+        return subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C comes here, and from here to it
+            preexec_fn=stop_with_parent(signal.SIGTERM),
+        )
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask a process to end, and kill what is left of it and of all that it started."""
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):  # a second Ctrl-C does not wait
+        process.wait(_PATIENCE)
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _wait(running: Mapping[Path, subprocess.Popen[bytes]], until: Callable[[], bool]) -> None:
+    """Wait until something holds, while all processes run.
+
+    Raises:
+        DebriefError: one ended.
+    """
+    while not until():
+        for log, process in running.items():
+            if (code := process.poll()) is not None:
+                lines = log.read_text(errors="replace").splitlines()[-_LAST_LINES:]
+                how = f"by signal {-code}" if code < 0 else f"with exit code {code}"
+                last = "".join(f"\n  {line}" for line in lines)
+                reason = f"ended {how}; its last lines:{last}\nEverything was stopped"
+                raise DebriefError(log.stem, reason, f"Its log is {log}")
+        time.sleep(_TICK)
+
+
+def _answers(port: int) -> bool:
+    with closing(http.client.HTTPConnection(_LOCAL, port, timeout=1)) as connection:
+        try:
+            connection.request("GET", HEALTH)
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+    return True
+
+
+def _check_free(host: str, port: int) -> None:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{host}:{port}",
+            f"cannot be listened on ({os.strerror(error.errno or 0)})",
+            "Name another: --port",
+        ) from error

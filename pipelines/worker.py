@@ -15,15 +15,10 @@ from urllib.parse import urlsplit
 from debrief.cli.shared import console
 from debrief.errors import ConfigurationError
 from debrief.settings import Settings
-from pipelines.home import dagster_home
-from pipelines.instance import (
-    BROKER,
-    QUEUE,
-    open_instance,
-    set_pool_limits,
-    write_configuration,
-)
+from pipelines.instance import open_instance
 
+_QUEUE = "dagster"
+"""Of runs: the one that Dagster's Celery app takes from by default."""
 _RUNS_A_PROCESS = 20
 """A process is replaced after so many runs, so that none grows for ever."""
 
@@ -42,25 +37,23 @@ def work(settings: Settings, *, name: str = "") -> None:
     broker = settings.broker
     if not broker:
         raise ConfigurationError(
-            BROKER, "is not set", "Name the broker that hands out runs: redis://host:6379/0."
+            "DEBRIEF_BROKER",
+            "is not set",
+            "Name the broker that hands out runs: redis://host:6379/0.",
         )
     if not settings.dagster_database_url:
         raise ConfigurationError(
             "DAGSTER_DATABASE_URL", "is not set", "Name the Postgres that holds Dagster's tables."
         )
-    os.environ[BROKER] = broker
-    home = dagster_home(settings)
-    home.mkdir(parents=True, exist_ok=True)
-    write_configuration(settings.model_copy(update={"launch": "queue"}), home)
-    with open_instance(settings) as instance:
-        set_pool_limits(instance)
+    with open_instance(settings.model_copy(update={"launch": "queue"})) as instance:
+        home = instance.root_directory
     app = make_app(broker)
     host = urlsplit(broker).hostname or broker
     console().print(f"Worker: runs from {host}, lake {settings.lake}, Dagster in {home}")
     app.worker_main(
         [
-            *f"worker --queues {QUEUE} --concurrency 1 --pool prefork".split(),
-            *("--hostname", f"{name or QUEUE}-{os.getpid()}@{socket.gethostname()}"),
+            *f"worker --queues {_QUEUE} --concurrency 1 --pool prefork".split(),
+            *("--hostname", f"{name or _QUEUE}-{os.getpid()}@{socket.gethostname()}"),
             *("--max-tasks-per-child", str(_RUNS_A_PROCESS)),
             *["--without-gossip", "--without-mingle", "--loglevel", "WARNING"],
         ]
@@ -94,7 +87,7 @@ def make_app(broker: str) -> Any:
                 "worker_prefetch_multiplier": 1,
                 "worker_disable_prefetch": urlsplit(broker).scheme in ("redis", "rediss"),
                 "worker_hijack_root_logger": False,
-                "task_default_queue": QUEUE,
+                "task_default_queue": _QUEUE,
             },
         }
     )

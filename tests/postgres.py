@@ -77,3 +77,8 @@ def database(server: EmbeddedPostgres, template: str) -> Iterator[str]:
         yield server.url_of(name)
     finally:
         execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def in_dagster_schema(url: str) -> str:
+    """Return the address of a database in which Dagster's tables get a schema of their own."""
+    return f"{url}&options=-csearch_path%3Ddagster"

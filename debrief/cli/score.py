@@ -114,7 +114,7 @@ def score(
             raise InputError(
                 "--store and --answers",
                 "take one session",
-                "For many sessions: debrief backfill --stage langfuse_scores, or debrief run.",
+                "For many sessions: debrief run --select langfuse_scores, or debrief run.",
             )
 
         def whole() -> Iterator[Session]:

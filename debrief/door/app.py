@@ -30,7 +30,7 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",
 }
-_NO_DAGSTER = "Dagster's UI is not part of this: `debrief ui` and `debrief up` start it.\n"
+_NO_DAGSTER = "Dagster's UI is not part of this: `debrief ui` starts it.\n"
 _log = logging.getLogger("debrief.door")
 
 

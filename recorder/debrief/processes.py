@@ -1,12 +1,15 @@
-"""Child processes that end with their parent, and a folder for their sockets."""
+"""Child processes that end with their parent, and the sockets that they listen on."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from debrief.errors import ConfigurationError
@@ -50,3 +53,9 @@ def make_socket_folder(folder: Path, user: int | None = None) -> Path:
     if user is not None:
         os.chown(sockets, user, -1)
     return sockets
+
+
+def accepts(path: Path) -> bool:
+    """Return whether a server listens on a Unix socket, or one that is closed to this user may."""
+    with closing(socket.socket(socket.AF_UNIX)) as client:
+        return client.connect_ex(str(path)) in (0, errno.EACCES)

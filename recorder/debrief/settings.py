@@ -318,8 +318,8 @@ class Settings(BaseModel):
     """globs, quoted as in a shell, of files that records leave out"""
 
     dagster_database_url: Secret = Field("", validation_alias="DAGSTER_DATABASE_URL", repr=False)
-    """Postgres of Dagster's tables. Default: the schema `dagster` in `DATABASE_URL`'s database,
-    else in the embedded server"""
+    """Postgres of Dagster's tables; `?options=-csearch_path%3Ddagster` at its end gives them a
+    schema of their own. Default: SQLite in `DAGSTER_HOME`"""
     keep_runs_days: Amount = 90
     """days after which runs and their events go, every night"""
 

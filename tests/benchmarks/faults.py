@@ -1,8 +1,10 @@
-"""A run of ``debrief up`` whose processes are killed: ``python -m tests.benchmarks.faults``.
+"""A run of ``debrief ui`` whose processes are killed: ``python -m tests.benchmarks.faults``.
 
-Launches the whole graph over a week as the UI does, with a model's server on loopback, and ends
-run workers, the daemon and Postgres with SIGKILL at random moments. What follows is left to
-Dagster's monitoring and retries; a run that fails for good is launched again, as a person would. Prints what must hold, and ends with 1 when something does not:
+Launches the whole graph over a week as the UI does, on Postgres, with a model's server on loopback,
+and ends run workers and the daemon with SIGKILL at random moments. With the daemon all of it ends;
+it is started again, as systemd would. What follows is left to Dagster's monitoring and retries; a
+run that fails for good is launched again, as a person would. Prints what must hold, and ends with 1
+when something does not:
 
 - the rows of judges, scores and mined rubrics are those of a run that nothing disturbed;
 - at each kill a table is there as a whole or not at all;
@@ -11,7 +13,6 @@ Dagster's monitoring and retries; a run that fails for good is launched again, a
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import sys
@@ -19,7 +20,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,15 +30,15 @@ import psutil
 
 from debrief.judging.model import JudgeEvaluation
 from debrief.lake import Lake
+from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.rubrics.model import ExtractedRubric
 from debrief.scoring.model import SessionScores
-from pipelines.jobs import range_tags
 from tests.benchmarks import measuring
 from tests.models.openai_server import Call, OpenAIServer, Reply
 from tests.pipelines.test_model_run import MODEL, SCORING, answer, verdicts
 from tests.pipelines.test_run import WEEK, conversation, write
-from tests.pipelines.test_up import Running, words_of
-from tests.waiting import wait_until
+from tests.pipelines.test_ui import Running
+from tests.postgres import in_dagster_schema
 
 TABLES: dict[str, type[Any]] = {
     "judge_evaluations": JudgeEvaluation,
@@ -46,16 +47,8 @@ TABLES: dict[str, type[Any]] = {
 }
 CONCURRENCY = 4
 OVER = ("SUCCESS", "FAILURE", "CANCELED")
-LAUNCH = """
-mutation Launch($params: ExecutionParams!) { launchRun(executionParams: $params) {
-  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }
-"""
-RUNS = "{ runsOrError { ... on Runs { results { runId status } } } }"
-KINDS: dict[str, Callable[[list[str]], bool]] = {
-    "run worker": lambda words: any("spawn_main" in word for word in words),
-    "daemon": lambda words: any("daemon" in word for word in words),
-    "postgres": lambda words: "-D" in words and "postgres" in words[0],
-}
+KINDS = {"run worker": "spawn_main", "daemon": "dagster-daemon"}
+"""With a word of the command of each."""
 
 
 def main() -> None:
@@ -78,7 +71,7 @@ def main() -> None:
         with OpenAIServer() as server:
             server.reply = answer_of
             plain = Lake(f"{scratch}/plain/lake")
-            command = [*measuring.DEBRIEF, "run", "--week", WEEK, "--lake", plain.url]
+            command = [*measuring.DEBRIEF, "run", "--yes", "--week", WEEK, "--lake", plain.url]
             home = Path(scratch) / "plain"
             measuring.run_alone(command, home, **environment_of(server, transcripts))
             questions = server.received
@@ -93,9 +86,11 @@ def main() -> None:
                 wholes.append(all(found in ([], whole) for found, whole in states))
 
             environment = environment_of(server, transcripts)
-            kills, states = run_disturbed(home, environment, options, look)
+            with closing(EmbeddedPostgres(home.parent / "postgres")) as postgres:
+                environment["DAGSTER_DATABASE_URL"] = in_dagster_schema(postgres.url)
+                kills, states = run_disturbed(home, environment, options, look)
             again = server.received - questions
-        most = CONCURRENCY * sum(kind != "daemon" for kind in kills)
+        most = CONCURRENCY * len(kills)
         held = {
             f"{table}: {len(rows_of(plain, table))} rows as undisturbed": (
                 rows_of(plain, table) == rows_of(disturbed, table) != []
@@ -149,15 +144,15 @@ def run_disturbed(
     running = Running(home, **environment, DEBRIEF_LAKE=str(home / "lake"))
     kills: list[str] = []
     try:
-        launch(running)
+        running.launch()
         due = time.monotonic() + chance.uniform(1, options.seconds)
         while True:
             time.sleep(0.2)
-            states = states_of(running)
+            states = [state for state, _ in running.states().values()]
             if states and all(state in OVER for state in states):
                 if "SUCCESS" in states:
                     return kills, states
-                launch(running)
+                running.launch()
             if len(kills) < options.kills and time.monotonic() > due:
                 kind = list(KINDS)[len(kills) % len(KINDS)]
                 if kill(running, kind):
@@ -166,50 +161,19 @@ def run_disturbed(
                     print(f"killed {kind}", flush=True)
                     due = time.monotonic() + chance.uniform(1, options.seconds)
     finally:
-        running.process.terminate()
-        running.process.wait(180)
+        running.stop()
 
 
 def kill(running: Running, kind: str) -> bool:
     """Kill a process of a kind; return whether there was one."""
-    for process in running.family():
-        words = words_of(process)
-        if words and KINDS[kind](words):
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-                return True
-    return False
-
-
-def ask(running: Running, query: str, **variables: Any) -> Any:
-    """Ask Dagster's server; return its data, nothing while it cannot be asked."""
-    with suppress(OSError, KeyError, ValueError, TypeError):
-        body = {"query": query, "variables": variables}
-        return json.loads(running.get(running.ports.web, "/dagster/graphql", body)[1])["data"]
-    return None
-
-
-def launch(running: Running) -> None:
-    """Launch the whole graph over the weeks, waiting for the databases if need be."""
-    tags = [{"key": key, "value": value} for key, value in range_tags(WEEK, WEEK).items()]
-    selector = {
-        "repositoryLocationName": "debrief",
-        "repositoryName": "__repository__",
-        "jobName": "whole_graph",
-    }
-    params = {"selector": selector, "executionMetadata": {"tags": tags}}
-
-    def launched() -> bool:
-        answered = ask(running, LAUNCH, params=params)
-        return bool(answered) and answered["launchRun"]["__typename"] == "LaunchRunSuccess"
-
-    wait_until(launched)
-
-
-def states_of(running: Running) -> list[str]:
-    """Return how the runs are; nothing while it cannot be asked."""
-    runs = ((ask(running, RUNS) or {}).get("runsOrError") or {}).get("results", [])
-    return [run["status"] for run in runs]
+    try:
+        running.find(KINDS[kind]).kill()
+    except (AssertionError, psutil.NoSuchProcess):
+        return False
+    if kind == "daemon":
+        running.process.wait()
+        running.start()
+    return True
 
 
 def rows_of(lake: Lake, table: str) -> list[dict[str, Any]]:

@@ -18,9 +18,9 @@ from debrief.recorder.storage.store import RecordStore
 from debrief.redaction.redactor import Redactor, load_key
 from debrief.sessions.model import SessionHead
 from debrief.settings import Settings, load_settings
-from pipelines import instance as instances
+from pipelines.instance import open_instance
 from tests.grown import fill_lake
-from tests.postgres import database
+from tests.postgres import database, in_dagster_schema
 from tests.recorder.records import TEXT, row, task
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
@@ -53,12 +53,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def opened(settings: Settings, url: str, monkeypatch: pytest.MonkeyPatch) -> dg.DagsterInstance:
-    """Return the instance in a database, made ready as ``debrief up`` does."""
-    home = instances.prepare_team_home(settings, settings.home / "code.sock")
-    monkeypatch.setenv("DAGSTER_HOME", str(home))
-    monkeypatch.setenv(instances.URL, instances.in_schema(url))
-    instances.main()
-    return dg.DagsterInstance.get()
+    """Return the instance in a database."""
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    return open_instance(
+        settings.model_copy(update={"dagster_database_url": in_dagster_schema(url)})
+    )
 
 
 def test_runs_records_lake_and_key_come_back_on_another_machine(

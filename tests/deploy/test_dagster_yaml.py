@@ -1,8 +1,7 @@
-"""``deploy/dagster.yaml`` as Dagster reads it, on a real Postgres: every setting is what it says."""
+"""The files ``dagster.yaml`` of ``deploy/`` as Dagster reads them: every setting is what it says."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,26 +11,18 @@ import dagster as dg
 import psycopg2
 import pytest
 import yaml
-from dagster import DagsterRunStatus
 from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.config import PoolGranularity
 from dagster._core.scheduler.instigation import TickStatus
-from dagster._core.storage.tags import GRPC_INFO_TAG
 
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.settings import load_settings
-from pipelines import instance as instances
-from pipelines.dead_runs import end_orphans
 from pipelines.definitions import defs
-from pipelines.instance import open_instance
-from tests.postgres import database
+from pipelines.instance import configuration, open_instance
+from tests.postgres import database, in_dagster_schema
 
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as ``debrief up`` prepares it."""
-    settings = load_settings({"DEBRIEF_HOME": str(tmp_path_factory.mktemp("up") / "home")})
-    return instances.prepare_team_home(settings, settings.home / "code.sock")
+DEPLOY = Path(__file__).parents[2] / "deploy"
+KINDS = ("dagster-local.yaml", "dagster.yaml", "dagster-queue.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -40,23 +31,43 @@ def url(postgres_server: EmbeddedPostgres) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="module")
-def instance(home: Path, url: str) -> Iterator[dg.DagsterInstance]:
+@pytest.fixture(scope="module", params=KINDS)
+def instance(
+    request: pytest.FixtureRequest, url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dg.DagsterInstance]:
+    """An instance by each of the files."""
+    given = {"DEBRIEF_HOME": str(tmp_path_factory.mktemp("instance"))}
+    if request.param != "dagster-local.yaml":
+        given["DAGSTER_DATABASE_URL"] = in_dagster_schema(url)
+    if request.param == "dagster-queue.yaml":
+        pytest.importorskip("dagster_celery")
+        given |= {"DEBRIEF_LAUNCH": "queue", "DEBRIEF_BROKER": "redis://127.0.0.1:1/0"}
+    settings = load_settings(given)
+    assert configuration(settings) == DEPLOY / request.param
     with pytest.MonkeyPatch.context() as here:
-        here.setenv("DAGSTER_HOME", str(home))
-        here.setenv(instances.URL, instances.in_schema(url))
-        instances.main()
-        found = dg.DagsterInstance.get()
-    with found:
-        yield found
+        for name in ("DAGSTER_HOME", "DAGSTER_DATABASE_URL", "DEBRIEF_BROKER"):
+            here.setenv(name, "")
+        with open_instance(settings) as found:
+            yield found
 
 
-def test_runs_events_and_schedules_are_in_a_schema_of_postgres(
+def kind_of(instance: dg.DagsterInstance) -> str:
+    if type(instance.run_launcher).__name__ == "CeleryRunLauncher":
+        return "queue"
+    return "postgres" if "Postgres" in type(instance.run_storage).__name__ else "local"
+
+
+def test_runs_events_and_schedules_are_in_sqlite_beside_the_lake_or_in_a_schema_of_postgres(
     instance: dg.DagsterInstance, url: str
 ) -> None:
-    assert type(instance.run_storage).__name__ == "PostgresRunStorage"
-    assert type(instance.event_log_storage).__name__ == "PostgresEventLogStorage"
-    assert type(instance.schedule_storage).__name__ == "PostgresScheduleStorage"
+    storages = [instance.run_storage, instance.event_log_storage, instance.schedule_storage]
+    names = [type(storage).__name__ for storage in storages]
+    if kind_of(instance) == "local":
+        assert names[:2] == ["SqliteRunStorage", "ConsolidatedSqliteEventLogStorage"]
+        home = Path(instance.root_directory)
+        assert {path.name for path in home.glob("*.db")} == {"event_log.db", "runs.db"}
+        return
+    assert names == ["PostgresRunStorage", "PostgresEventLogStorage", "PostgresScheduleStorage"]
     with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
         cursor.execute("SELECT schemaname, tablename FROM pg_tables")
         tables = set(cursor.fetchall())
@@ -65,8 +76,8 @@ def test_runs_events_and_schedules_are_in_a_schema_of_postgres(
     assert not any(schema == "public" for schema, _ in tables)
 
 
-def test_a_run_is_kept_and_read_back(instance: dg.DagsterInstance) -> None:
-    @dg.asset
+def test_a_run_is_kept_and_read_back_and_its_pool_has_a_limit(instance: dg.DagsterInstance) -> None:
+    @dg.asset(pool="language_model")
     def thing() -> dg.MaterializeResult[None]:
         return dg.MaterializeResult(metadata={"rows": 3})
 
@@ -75,14 +86,27 @@ def test_a_run_is_kept_and_read_back(instance: dg.DagsterInstance) -> None:
     assert event is not None
     assert event.asset_materialization is not None
     assert event.asset_materialization.metadata["rows"].value == 3
+    assert limits_of(instance) == {"language_model": 1}
+
+
+def limits_of(instance: dg.DagsterInstance) -> dict[str, int]:
+    return {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
+
+
+def test_the_file_names_every_pool_of_the_graph() -> None:
+    graph = defs.resolve_asset_graph()
+    pools = {p for key in graph.materializable_asset_keys for p in graph.get(key).pools or ()}
+    for kind in KINDS:
+        assert all(f"`{pool}`" in (DEPLOY / kind).read_text() for pool in pools)
 
 
 def test_dead_and_endless_runs_are_found_and_retried_without_multiplying(
     instance: dg.DagsterInstance,
 ) -> None:
+    waits = 604_800 if kind_of(instance) == "queue" else 300
     assert instance.run_monitoring_enabled
     assert instance.run_monitoring_poll_interval_seconds == 20
-    assert instance.run_monitoring_start_timeout_seconds == 300
+    assert instance.run_monitoring_start_timeout_seconds == waits
     assert instance.run_monitoring_cancel_timeout_seconds == 120
     assert instance.run_monitoring_max_runtime_seconds == 43_200
     assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] == 60
@@ -91,19 +115,17 @@ def test_dead_and_endless_runs_are_found_and_retried_without_multiplying(
     assert not instance.run_retries_retry_on_asset_or_op_failure
 
 
-def test_a_lake_in_an_object_store_takes_as_many_runs_as_there_are_cores(tmp_path: Path) -> None:
-    told = {"DEBRIEF_HOME": str(tmp_path), "DEBRIEF_LAKE": "s3://bucket/lake"}
-    home = instances.prepare_team_home(load_settings(told), tmp_path / "code.sock")
-    written = yaml.safe_load((home / "dagster.yaml").read_text())
-    runs = written["concurrency"]["runs"]
-    assert runs["max_concurrent_runs"] == min(len(os.sched_getaffinity(0)), 8)
-
-
-def test_runs_at_once_are_bounded_and_so_are_the_steps_that_ask_the_outside_world(
+def test_runs_at_once_are_bounded_by_dagsters_queue_or_by_the_workers_of_another(
     instance: dg.DagsterInstance,
 ) -> None:
     config = instance.get_concurrency_config()
+    assert config.pool_config.pool_granularity is PoolGranularity.OP
+    assert config.pool_config.default_pool_limit == 1
     queue = config.run_queue_config
+    if kind_of(instance) == "queue":
+        assert queue is None
+        assert type(instance.compute_log_manager).__name__ == "NoOpComputeLogManager"
+        return
     assert queue is not None
     assert queue.max_concurrent_runs == 1, "a lake in a folder has one writer"
     assert queue.max_user_code_failure_retries == 3
@@ -111,25 +133,6 @@ def test_runs_at_once_are_bounded_and_so_are_the_steps_that_ask_the_outside_worl
         "dagster/partition",
         "dagster/asset_partition_range_start",
     ]
-    assert config.pool_config.pool_granularity is PoolGranularity.OP
-    assert config.pool_config.default_pool_limit == 2
-    assert limits_of(instance) == dict(instances.POOLS)
-
-
-def limits_of(instance: dg.DagsterInstance) -> dict[str, int]:
-    return {info.name: info.limit for info in instance.event_log_storage.get_pool_limits()}
-
-
-def test_every_pool_of_the_graph_has_a_limit() -> None:
-    graph = defs.resolve_asset_graph()
-    pools = {p for key in graph.materializable_asset_keys for p in graph.get(key).pools or ()}
-    assert pools == set(instances.POOLS)
-
-
-def test_a_limit_that_somebody_chose_stays(instance: dg.DagsterInstance) -> None:
-    instance.event_log_storage.set_concurrency_slots("language_model", 7)
-    instances.set_pool_limits(instance)
-    assert limits_of(instance)["language_model"] == 7
 
 
 def test_ticks_are_forgotten_after_their_time_and_nothing_goes_out(
@@ -145,9 +148,9 @@ def test_ticks_are_forgotten_after_their_time_and_nothing_goes_out(
     assert not instance.nux_enabled
 
 
-def test_no_secret_stands_in_the_file() -> None:
-    content = instances.packaged_configuration()
-    assert content["storage"]["postgres"] == {"postgres_url": {"env": instances.URL}}
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_secret_and_no_address_stands_in_a_file(kind: str) -> None:
+    content = yaml.safe_load((DEPLOY / kind).read_text())
     assert not [value for value in leaves(content) if "://" in value]
 
 
@@ -159,54 +162,9 @@ def leaves(content: Any) -> list[str]:
     return [str(content)]
 
 
-def test_the_runs_of_a_code_server_that_went_away_are_ended_and_no_others(
-    instance: dg.DagsterInstance,
-) -> None:
-    @dg.job
-    def nothing() -> None: ...
-
-    def made(status: DagsterRunStatus, socket: str) -> str:
-        tags = {GRPC_INFO_TAG: f'{{"host": "localhost", "socket": "{socket}"}}'}
-        return instance.create_run_for_job(nothing, status=status, tags=tags).run_id
-
-    ours = made(DagsterRunStatus.STARTED, "/run/ours")
-    stopping = made(DagsterRunStatus.CANCELING, "/run/ours")
-    others = made(DagsterRunStatus.STARTED, "/run/others")
-    over = made(DagsterRunStatus.SUCCESS, "/run/ours")
-    assert set(end_orphans(instance, "/run/ours")) == {ours, stopping}
-    found = {run.run_id: run.status for run in instance.get_runs(dg.RunsFilter(job_name="nothing"))}
-    assert found == {
-        ours: DagsterRunStatus.FAILURE,
-        stopping: DagsterRunStatus.CANCELED,
-        others: DagsterRunStatus.STARTED,
-        over: DagsterRunStatus.SUCCESS,
-    }
-
-
-@pytest.mark.parametrize(
-    ("given", "made"),
-    [
-        ("postgres://u:p%40@h:5433/d", "postgresql://u:p%40@h:5433/d?options=-csearch_path%3Ddagster"),
-        (
-            "postgresql+psycopg2://u@/d?host=%2Frun&options=-cjit%3Doff",
-            "postgresql://u@/d?host=%2Frun&options=-cjit%3Doff+-csearch_path%3Ddagster",
-        ),
-    ],
-)  # fmt: skip
-def test_an_address_keeps_all_its_parts_and_gets_the_schema(given: str, made: str) -> None:
-    assert instances.in_schema(given) == made
-
-
-def test_other_commands_on_the_same_lake_use_the_same_instance(
-    home: Path, url: str, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("DAGSTER_HOME", instances.URL):
-        monkeypatch.setenv(name, "")
-    environment = {"DEBRIEF_HOME": str(home.parent), "DATABASE_URL": url}
-    with open_instance(load_settings(environment)) as found:
-        assert found.get_runs_count() == instance.get_runs_count()
-        assert type(found.run_storage).__name__ == "PostgresRunStorage"
-    monkeypatch.setenv("DAGSTER_HOME", "")
-    elsewhere = {**environment, "DEBRIEF_LAKE": str(home.parent / "other")}
-    with open_instance(load_settings(elsewhere)) as found:
-        assert "Sqlite" in type(found.run_storage).__name__
+def test_every_file_is_in_the_wheel_and_in_the_image() -> None:
+    wheel = (DEPLOY.parent / "pyproject.toml").read_text()
+    image = (DEPLOY / "Dockerfile.dockerignore").read_text()
+    for kind in KINDS:
+        assert f'"deploy/{kind}" = "pipelines/{kind}"' in wheel
+        assert f"!deploy/{kind}\n" in image

@@ -27,7 +27,8 @@ DEPLOY = TOP / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 VALUES = yaml.safe_load((DEPLOY / "kubernetes" / "values.yaml").read_text())
 BESIDE = list(yaml.safe_load_all((DEPLOY / "kubernetes" / "debrief.yaml").read_text()))
-TEXTS = [DEPLOY / "compose.yaml", *sorted((DEPLOY / "kubernetes").glob("*.yaml"))]
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+TEXTS = [DEPLOY / "compose.yaml", *sorted((DEPLOY / "kubernetes").glob("*.yaml")), *UNITS]
 SERVICES = sorted(COMPOSE["services"])
 OF_OTHERS = {
     "DAGSTER_PG_PASSWORD",
@@ -58,9 +59,12 @@ def commands() -> Iterator[list[str]]:
     for document in BESIDE:
         for container in document["spec"].get("template", {}).get("spec", {}).get("containers", []):
             yield container["command"]
+    for unit in UNITS:
+        (command,) = re.findall(r"^ExecStart=/opt/debrief/.venv/bin/(.+)$", unit.read_text(), re.M)
+        yield command.split()
 
 
-def test_everything_that_up_starts_is_a_service() -> None:
+def test_every_part_is_a_service() -> None:
     assert {"postgres", "code", "web", "daemon", "api", "metrics"} <= set(SERVICES)
     public = {n for n in SERVICES if COMPOSE["services"][n].get("profiles") == ["public"]}
     assert public == {"proxy", "login"}

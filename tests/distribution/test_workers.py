@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -20,9 +21,10 @@ from debrief.lake import Lake
 from debrief.recorder.postgres import EmbeddedPostgres
 from debrief.sessions.model import SessionHead
 from debrief.settings import load_settings
-from pipelines.instance import queue_configuration, write_configuration
+from pipelines.instance import copy_configuration
+from pipelines.jobs import range_tags
 from pipelines.worker import make_app, work
-from tests.pipelines.conftest import Home
+from tests.pipelines.conftest import Home, Said, run_command
 from tests.pipelines.test_run import WEEK, conversation, write
 from tests.ports import free_port
 from tests.postgres import database
@@ -53,21 +55,16 @@ def test_a_worker_waits_for_its_broker_and_takes_a_run_only_when_it_is_free() ->
     assert {"execute_job", "resume_job"} <= set(app.tasks)
 
 
-def test_our_own_configuration_is_written_anew_and_anothers_stays(tmp_path: Path) -> None:
-    write_configuration(QUEUE, tmp_path)
+def test_our_own_configuration_is_copied_anew_and_anothers_stays(tmp_path: Path) -> None:
+    copy_configuration(QUEUE, tmp_path)
     path = tmp_path / "dagster.yaml"
-    assert "password" not in path.read_text()
     path.write_text(path.read_text().replace("CeleryRunLauncher", "AnotherLauncher"))
-    write_configuration(QUEUE, tmp_path)
+    copy_configuration(QUEUE, tmp_path)
     assert "CeleryRunLauncher" in path.read_text()
     path.write_text("mine: true\n")
-    write_configuration(QUEUE, tmp_path)
+    copy_configuration(QUEUE, tmp_path)
     assert path.read_text() == "mine: true\n"
     assert [path.name for path in tmp_path.iterdir()] == ["dagster.yaml"]
-
-
-def test_what_steps_print_fills_no_workers_disk() -> None:
-    assert queue_configuration()["compute_logs"]["class"] == "NoOpComputeLogManager"
 
 
 COMMAND = (sys.executable, "-m", "pipelines.command")
@@ -90,6 +87,16 @@ def redis(tmp_path: Path) -> Iterator[str]:
     yield f"redis://127.0.0.1:{port}/0"
     process.terminate()
     process.wait(LONG)
+
+
+def launched(home: Home, shared: dict[str, str]) -> Said:
+    """Launch the whole graph over a week, as a person does by Dagster's own command."""
+    environment = home.environment(**shared, DAGSTER_HOME=str(home.path / "dagster"))
+    prepared = run_command([sys.executable, "-m", "pipelines.instance"], environment)
+    assert prepared.code == 0, prepared.all
+    job = ["-m", "pipelines.definitions", "-j", "whole_graph"]
+    tags = ["--tags", json.dumps(range_tags(WEEK, WEEK))]
+    return run_command([sys.executable, "-m", "dagster", "job", "launch", *job, *tags], environment)
 
 
 def test_a_worker_carries_out_a_run_over_the_week_named_alone(

@@ -3,9 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from msgspec import Struct
 from typer.testing import CliRunner
@@ -102,6 +104,15 @@ def run_command(command: Sequence[str], environment: dict[str, str]) -> Said:
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
+
+
+@contextmanager
+def history_of(lake: Path) -> Iterator[dg.DagsterInstance]:
+    """The instance of a lake, as Dagster's own programs open it."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("DAGSTER_HOME", str(lake / ".dagster"))
+        with dg.DagsterInstance.get() as instance:
+            yield instance
 
 
 class Demo(Struct, frozen=True):

@@ -39,7 +39,7 @@ from debrief.training.model import training_path
 from debrief.training.selection import observed_pairs
 from tests.forgetting.searching import found_in, letters, sentences
 from tests.frames import assert_is_frame_of
-from tests.pipelines.conftest import Demo, Home, only_line
+from tests.pipelines.conftest import Demo, Home, history_of, only_line
 from tools.samples.material import SECRETS
 
 WEEKS = ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26", "2026-11-02"]
@@ -247,17 +247,15 @@ def test_the_second_time_nothing_is_done_again_and_no_byte_changes(demo: Demo) -
     assert demo.after == demo.before
     (found,) = demo.second.err.splitlines()
     assert found.split()[0] == "found", "no stage had anything to say"
-    with dg.DagsterInstance.from_config(str(demo.home.path / ".debrief/demo/.dagster")) as instance:
+    with history_of(demo.home.path / ".debrief/demo") as instance:
         runs = instance.get_runs(dg.RunsFilter(job_name="whole_graph"))
     assert len(runs) == 1, "nothing was launched the second time"
 
 
 def test_the_runs_are_real_runs_of_dagster_with_partitions_and_passed_checks(
-    demo: Demo, monkeypatch: pytest.MonkeyPatch
+    demo: Demo,
 ) -> None:
-    place = str(demo.home.path / ".debrief/demo/.dagster")
-    monkeypatch.setenv("DAGSTER_HOME", place)
-    with dg.DagsterInstance.from_config(place) as instance:
+    with history_of(demo.home.path / ".debrief/demo") as instance:
         runs = instance.get_runs()
         assert {run.job_name for run in runs} == {"whole_graph", "training_sets_job"}
         assert all(run.is_success for run in runs)
@@ -348,7 +346,7 @@ def test_partitions_begin_at_the_first_week_of_the_lake_whoever_loads_the_code(d
 
 def test_dagster_shows_counts_and_stores_no_word_of_a_session(demo: Demo) -> None:
     storage = demo.home.path / ".debrief/demo/.dagster"
-    with dg.DagsterInstance.from_config(str(storage)) as instance:
+    with history_of(storage.parent) as instance:
         event = instance.get_latest_materialization_event(dg.AssetKey("session_scores"))
     assert event is not None
     assert event.asset_materialization is not None

@@ -36,11 +36,12 @@ from debrief.training.formats import validate_line
 from debrief.training.model import INDEX, LINES, LineRow, TrainingSetRow
 from debrief.training.publishing.folder import exported_files
 from debrief.view.index import Index
-from pipelines.instance import in_schema, make_schema, open_instance
+from pipelines.instance import make_schema, open_instance
 from pipelines.pruning import prune_runs
 from tests.forgetting.searching import found_in, letters, sentences, sentences_of_some
 from tests.machine import files_below
 from tests.pipelines.conftest import Demo, Home, only_line
+from tests.postgres import in_dagster_schema
 from tests.sessions.scenario import Log
 
 MINED = "5da3d54d-1dd0-5f4a-b78d-b2ec216cce62"
@@ -475,7 +476,7 @@ def test_a_teams_database_holds_nothing_of_it_either(own: Machine, postgres_url:
     there = own.path / "transcripts"
     told(there, "cranes", FIRST, ONE)
     told(there, "lamps", SECOND, TWO)
-    team = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_schema(postgres_url)}
+    team = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_dagster_schema(postgres_url)}
     make_schema(team["DAGSTER_DATABASE_URL"])
     lake = ("--lake", str(own.lake_at))
     said = own.typed("run", "--no-model", "--sessions", str(there), *lake, **team)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import socket
 from pathlib import Path
 
 import dagster as dg
@@ -13,13 +11,10 @@ from dagster._core.workspace.load_target import ModuleTarget
 
 from debrief.lake import Lake
 from debrief.samples import folder
-from debrief.settings import load_settings
 from debrief.signals.schema import SessionSignals
 from debrief.snapshots.capture import find_repository
-from pipelines.dead_runs import GRPC_TAG, end_dead_runs
-from pipelines.instance import open_instance
 from pipelines.jobs import failure_in, range_tags
-from tests.pipelines.conftest import Home
+from tests.pipelines.conftest import Home, history_of
 from tests.waiting import wait_until
 
 WEEK = "2026-10-19"
@@ -66,7 +61,7 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
         here = find_repository(Path(__file__).parent)
         monkeypatch.setenv("DEBRIEF_REPOSITORIES", str(here.root) if here else "")
     with (
-        dg.DagsterInstance.from_config(str(tmp_path / "lake" / ".dagster")) as instance,
+        history_of(tmp_path / "lake") as instance,
         WorkspaceProcessContext(instance, target) as served,
     ):
         first, *_ = instance.get_runs(limit=1)
@@ -86,7 +81,6 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
         instance.launch_run(launched["run"]["runId"], request)  # as the daemon takes it up
 
         def repeated() -> dg.DagsterRun:
-            end_dead_runs(instance)
             (run,) = instance.get_runs(dg.RunsFilter(run_ids=[launched["run"]["runId"]]))
             return run
 
@@ -101,26 +95,3 @@ def test_it_takes_the_same_sessions_lake_and_filter_where_settings_name_them(
             )
             return
     assert list(lake.read("session_signals", WEEK, SessionSignals)) == signals != []
-
-
-@pytest.mark.parametrize("is_up", [True, False])
-def test_a_run_of_a_ui_that_was_killed_is_ended_by_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_up: bool
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "dagster"))
-    listening = socket.socket(socket.AF_UNIX)
-    listening.bind(str(tmp_path / "code.sock"))
-    if is_up:
-        listening.listen()
-    tags = {GRPC_TAG: json.dumps({"host": "localhost", "socket": str(tmp_path / "code.sock")})}
-
-    @dg.job
-    def of_the_ui() -> None:
-        pass
-
-    with listening, open_instance(load_settings({"DEBRIEF_HOME": str(tmp_path)})) as instance:
-        status = dg.DagsterRunStatus.STARTED
-        run_id = instance.create_run_for_job(of_the_ui, tags=tags, status=status).run_id
-        end_dead_runs(instance)
-        (run,) = instance.get_runs(dg.RunsFilter(run_ids=[run_id]))
-    assert run.is_failure is not is_up

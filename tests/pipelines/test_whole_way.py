@@ -10,7 +10,7 @@ import pytest
 from debrief.errors import CONTROLS
 from tests.benchmarks.whole_way import commands
 from tests.markup import signs_of_life
-from tests.pipelines.conftest import Home
+from tests.pipelines.conftest import Home, history_of
 from tests.planting import Planted, Search, write_markup, write_transcripts
 
 KINDS = ("github", "password")
@@ -47,7 +47,7 @@ def test_what_is_looked_for_would_be_found(tmp_path: Path) -> None:
 def test_nothing_on_a_page_or_a_terminal_is_alive(planted: tuple[Path, Planted]) -> None:
     made, _ = planted
     pages: dict[str, str] = {}
-    with dg.DagsterInstance.from_config(str(made / ".debrief" / "lake" / ".dagster")) as instance:
+    with history_of(made / ".debrief" / "lake") as instance:
         for run in instance.get_runs():
             for record in instance.all_logs(run.run_id):
                 event = record.dagster_event

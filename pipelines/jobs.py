@@ -76,39 +76,23 @@ _LONGEST_REASON = 500
 _FAILURES = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
 
 
-@dg.failure_hook(required_resource_keys={"webhook"})
-def send_failure(context: dg.HookContext) -> None:
-    """Send which step failed and why; nothing when somebody stopped it."""
-    error = context.op_exception
-    if error is not None and type(error).__name__ == INTERRUPTED:
-        return
-    why = str(error) if isinstance(error, DebriefError) else type(error).__name__
-    webhook: WebhookResource = context.resources.webhook
-    webhook.send(context.log, f"Debrief: {context.op.name} failed: {_short(why)}", context.run_id)
-
-
 @dg.run_failure_sensor(
     default_status=dg.DefaultSensorStatus.RUNNING,
     # A command's run names no code location.
     monitor_all_code_locations=True,
-    description=(
-        "Sends a message about a run that was killed, or failed before its first step; of steps "
-        "that failed, the run itself does."
-    ),
+    description="Sends which step of a run failed and why; nothing when somebody stopped the run.",
 )
-def killed_runs(
+def failed_runs(
     context: dg.RunFailureSensorContext, webhook: WebhookResource
 ) -> dg.SkipReason | None:
-    """Send why a run failed that could not send it itself."""
+    """Send why a run failed."""
     run = context.dagster_run
     records = context.instance.all_logs(run.run_id, of_type=_FAILURES)
     events = [record.dagster_event for record in records if record.dagster_event is not None]
-    if run.job_name not in ("whole_graph", "training_sets_job") or any(
-        event.is_step_failure for event in events
-    ):
-        return dg.SkipReason("Not of the graph, or the run has sent it.")
-    _, why = failure_in(events, run.job_name, for_strangers=True)
-    webhook.send(context.log, f"Debrief: {run.job_name} failed: {_short(why)}", run.run_id)
+    if was_interrupted(events):
+        return dg.SkipReason("Somebody stopped it.")
+    step, why = failure_in(events, run.job_name, for_strangers=True)
+    webhook.send(context.log, f"Debrief: {step} failed: {_short(why)}", run.run_id)
     return None
 
 
@@ -130,13 +114,11 @@ whole_graph = dg.define_asset_job(
         "not done again. Training sets follow in a run of their own: their partitions, the pairs "
         "of task and fingerprint, are known only once sessions were judged."
     ),
-    hooks={send_failure},
 )
 training_sets_job = dg.define_asset_job(
     "training_sets_job",
     selection=OF_PAIRS,
     description="Write the training sets of observed pairs of task and fingerprint.",
-    hooks={send_failure},
 )
 candidates_job = dg.define_asset_job(
     "candidates_job",

@@ -8,61 +8,48 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 import typer
-from msgspec.structs import replace
 
-from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
-from debrief.cli.offer import HOW_TO_ASK, offer_text
+from debrief.cli.asking import AskingEstimate, agree, print_notes
+from debrief.cli.offer import HOW_TO_ASK, REVIEWED, counted_offer, estimated_review, offer_text
+from debrief.cli.progress import shown_progress
+from debrief.cli.run_options import Places, RunOptions
 from debrief.cli.shared import console
 from debrief.cli.summary import check_answers, print_summary
 from debrief.conditions import where_of_sessions
 from debrief.conversion import open_lake
 from debrief.evaluators import require_model
-from debrief.lake import Lake
-from debrief.review_offer import ReviewOffer, offered_model, review_offer, worth_reviewing
-from debrief.sessions.model import SessionHead
-from debrief.sessions.store import SESSIONS_TABLE
+from debrief.review_offer import offered_model, review_offer, worth_reviewing
+from debrief.sessions.store import weeks_of_sessions
 from debrief.settings import Settings
-from debrief.stages.rehearsal import added_up, rehearse
 from debrief.summary import Content, content_of
-from pipelines.options import RunConfiguration, RunOptions, configuration_of
-from pipelines.progress import shown_progress
-from pipelines.run import carry_out_over, run_quietly, stage_run
+from pipelines.configuration import configuration_of
+from pipelines.run import carry_out_over, run_quietly
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-REVIEWED = ("judge_evaluations", "session_scores")
-"""The stages that ask; what follows from them is made without a model."""
 Agree = Callable[[AskingEstimate, Settings], Settings]
 """Returns the settings with the limits that were agreed to."""
 
 
-def review_newest(
-    options: RunOptions, most: int, *, yes: bool = False, dry_run: bool = False
-) -> None:
+def review_newest(options: RunOptions) -> None:
     """Read all sessions, and have a model review the newest that nobody has reviewed.
-
-    Args:
-        options: of the command.
-        most: sessions to review.
-        yes: whatever it takes is agreed to.
-        dry_run: only say what it takes.
 
     Raises:
         ConfigurationError: there is no model, or nobody agreed to the cost.
         DebriefError: a stage failed, or every question of one.
     """
-    settings = options.apply()
-    require_model("--newest", settings)
-    run_quietly(without_model(options))
-    lake = open_lake(settings.lake)
-    sessions = worth_reviewing(lake, most)
+    with options.applied() as settings:
+        require_model("--newest", settings)
+        run_quietly(without_model(options))
+        lake = open_lake(settings.lake)
+    sessions = worth_reviewing(lake, options.newest)
     if not sessions:
         console().print("Every session that is worth a review has one.")
         return
 
     def consent(estimate: AskingEstimate, settings: Settings) -> Settings:
-        return agree(estimate, settings, yes=yes, dry_run=dry_run)
+        return agree(estimate, settings, yes=options.yes, dry_run=options.dry_run)
 
     content = review(options, sessions, consent)
     where = f" --lake {quote(options.lake)}" * bool(options.lake)
@@ -79,24 +66,25 @@ def offer_review(options: RunOptions, screen: Console) -> None:
         options: of the run.
         screen: to print on.
     """
-    settings = options.apply()
-    if configuration_of(settings).has_model or settings.no_model:
-        return
-    lake = open_lake(settings.lake)
+    with options.applied() as settings:
+        if configuration_of(settings).has_model or settings.no_model:
+            return
+        lake = open_lake(settings.lake)
+        offer = review_offer(lake, settings)
+        has_model = bool(offered_model(settings))
     screen.print("No model was asked, so nothing was reviewed in this run.")
-    offer = review_offer(lake, settings)
     if offer is None:
-        if not offered_model(settings):
+        if not has_model:
             screen.print(HOW_TO_ASK)
         return
     if not is_on_terminal():
         place = f" --lake {quote(options.lake)}" * bool(options.lake)
-        place += "".join(f" --sessions {quote(folder)}" for folder in options.sessions)
+        place += "".join(f" --sessions {quote(folder)}" for folder in options.sessions or ())
         screen.print(f"{offer_text(offer)} {offer.command}{place}")
         return
-    asked = replace(options, model=offer.model)
-    offer = counted_offer(offer, asked)
+    offer = counted_offer(lake, settings, offer)
     if typer.confirm(offer_text(offer), default=False):
+        asked = options.model_copy(update={"model": offer.model})
         content = review(asked, offer.sessions, bound)
         screen.print(content.verdicts.sentences())
 
@@ -104,16 +92,6 @@ def offer_review(options: RunOptions, screen: Console) -> None:
 def is_on_terminal() -> bool:
     """Return whether somebody is there to be asked."""
     return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def counted_offer(offer: ReviewOffer, options: RunOptions) -> ReviewOffer:
-    """Return an offer with what it takes as counted, and not as it is on average."""
-    with options.applied() as settings:
-        lake = open_lake(settings.lake)
-        configuration = configuration_of(settings).over(where_of_sessions(offer.sessions))
-        with console(stderr=True).status("Counting what a review takes …"):
-            estimate = estimated_review(lake, configuration, offer.sessions)
-    return replace(offer, tokens=estimate.tokens, cost_usd=estimate.cost_usd)
 
 
 def bound(estimate: AskingEstimate, settings: Settings) -> Settings:
@@ -140,9 +118,9 @@ def review(options: RunOptions, sessions: Collection[str], consent: Agree) -> Co
     return run_quietly(without_model(options))
 
 
-def without_model(options: RunOptions) -> RunOptions:
+def without_model(options: RunOptions) -> Places:
     """Return the options of a run that asks no model."""
-    return replace(options, no_model=True, model="")
+    return options.model_copy(update={"no_model": True, "model": ""})
 
 
 def _ask(settings: Settings, sessions: Collection[str], consent: Agree) -> None:
@@ -150,33 +128,10 @@ def _ask(settings: Settings, sessions: Collection[str], consent: Agree) -> None:
     lake, evaluators = open_lake(settings.lake), configuration.stages.evaluator.open()
     print_notes(evaluators.models)
     with shown_progress(settings) as shown:
-        estimate = estimated_review(lake, configuration, sessions)
+        estimate = estimated_review(lake, settings, sessions)
         with shown.pause():
             configuration = configuration.within(consent(estimate, settings))
         shown.expect(estimate.calls)
-        weeks = weeks_of(lake, sessions)
+        weeks = weeks_of_sessions(lake, sessions)
         carry_out_over(settings, lake, weeks, configuration, REVIEWED)
     check_answers(content_of(lake, weeks), evaluators, REVIEWED)
-
-
-def weeks_of(lake: Lake, sessions: Collection[str]) -> list[str]:
-    """Return the weeks in which sessions of the lake are."""
-    return [
-        week
-        for week in lake.partitions(SESSIONS_TABLE)
-        if any(lake.read(SESSIONS_TABLE, week, SessionHead, ("id", sessions)))
-    ]
-
-
-def estimated_review(
-    lake: Lake, configuration: RunConfiguration, sessions: Collection[str]
-) -> AskingEstimate:
-    """Return what a review of sessions takes.
-
-    Raises:
-        ConfigurationError: settings do not name what is chosen, or a judge is wrong.
-    """
-    run = stage_run(lake, weeks_of(lake, sessions), configuration.with_evaluator(dry_run=True))
-    asked = added_up(rehearse(run, REVIEWED))
-    model = configuration.stages.evaluator.model or run.evaluators.name
-    return estimate_of(model, asked, len(sessions))

@@ -19,6 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from debrief.cli.asking import AskingEstimate, agree, estimate_of, print_notes
+from debrief.cli.progress import ShownProgress, shown_progress, stopped
+from debrief.cli.run_options import Places, RunOptions
 from debrief.cli.shared import console, warn
 from debrief.cli.summary import EVALUATED, check_answers, print_problems, print_summary
 from debrief.conditions import Where
@@ -41,9 +43,8 @@ from debrief.summary import Content, content_of
 from debrief.training.manifest import current_pairs
 from debrief.training.optimisation import OptimiserOptions
 from debrief.weekly import Done, added_up
+from pipelines.configuration import RunConfiguration, configuration_of
 from pipelines.home import CONFIGURATION, dagster_home
-from pipelines.options import RunConfiguration, RunOptions, configuration_of
-from pipelines.progress import ShownProgress, shown_progress, stopped
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -66,22 +67,7 @@ _SHOWN = 10
 """Values that an error offers."""
 
 
-class RunRequest(Struct, frozen=True, kw_only=True):
-    """What a run is to make, and how far it may go by itself."""
-
-    select: str = ""
-    """Stages, in Dagster's selection syntax; empty: all, and training sets as they follow."""
-    weeks: tuple[str, ...] = ()
-    """Empty: every week that holds sessions."""
-    where: Where = Where()
-    force: bool = False
-    yes: bool = False
-    """Costs were agreed to beforehand."""
-    dry_run: bool = False
-    """Show what would be done and what it would cost, and do nothing."""
-
-
-def run_stages(options: RunOptions, request: RunRequest, *, of_demo: bool = False) -> None:
+def run_stages(options: RunOptions, *, of_demo: bool = False) -> None:
     """Run stages and print what came of it.
 
     Sessions are read before a model is asked, so that what asking takes is counted and not
@@ -89,26 +75,26 @@ def run_stages(options: RunOptions, request: RunRequest, *, of_demo: bool = Fals
 
     Args:
         options: of the command.
-        request: what to make.
         of_demo: the sessions are the samples.
 
     Raises:
         DebriefError: an option is wrong, nobody agreed to the cost, somebody stopped it, or a
             stage or every question of one failed.
     """
-    settings = options.apply()
-    configuration = configuration_of(settings).over(request.where, force=request.force)
-    if request.select or request.where or request.force:
-        _run_selected(settings, configuration, request)
-    else:
-        _run_all(options, settings, configuration, request, of_demo=of_demo)
+    where, weeks = options.conditions, options.weeks
+    with options.applied() as settings:
+        configuration = configuration_of(settings).over(where, force=options.force)
+        if options.is_partial:
+            _run_selected(settings, configuration, options)
+        else:
+            _run_all(settings, configuration, options, weeks, of_demo=of_demo)
 
 
 def _run_all(
-    options: RunOptions,
     settings: Settings,
     configuration: RunConfiguration,
-    request: RunRequest,
+    options: RunOptions,
+    weeks: Sequence[str],
     *,
     of_demo: bool,
 ) -> None:
@@ -121,9 +107,9 @@ def _run_all(
     runs: list[RunOutcome] = []
     with shown_progress(settings) as shown:
         lake = open_lake(settings.lake)
-        found = weeks_with_sessions(lake, configuration, request.weeks)
+        found = weeks_with_sessions(lake, configuration, weeks)
         work = _due(settings, lake, found, configuration)
-        if request.dry_run and work is not Due.WEEKS:
+        if options.dry_run and work is not Due.WEEKS:
             console(stderr=True).print(_NOTHING_ASKED)
             return
         if work is Due.NOTHING:
@@ -136,15 +122,15 @@ def _run_all(
                 model = configuration.stages.evaluator.model
                 is_paid = configuration.has_model and not is_recorded(model)
                 if work is Due.WEEKS:
-                    if request.dry_run or is_paid:
+                    if options.dry_run or is_paid:
                         _read_first(instance, lake, found, configuration)
                     if is_paid:
                         if lost := lost_rows(lake, found, model):
                             warn(f"{lost} That goes with this run.")
                         configuration = _agreed(
-                            lake, found, configuration, settings, shown, request
+                            lake, found, configuration, settings, shown, options
                         )
-                    if request.dry_run:
+                    if options.dry_run:
                         console(stderr=True).print(_NOTHING_ASKED)
                         return
                 taken = found if work is Due.WEEKS else found[-1:]
@@ -161,7 +147,7 @@ def _run_all(
         check_answers(content, evaluators)
 
 
-def run_quietly(options: RunOptions) -> Content:
+def run_quietly(options: Places) -> Content:
     """Run the whole graph for somebody who is doing something else; return what there is then.
 
     The settings of this process are afterwards what they were.
@@ -229,7 +215,7 @@ def _agreed(
     configuration: RunConfiguration,
     settings: Settings,
     shown: ShownProgress,
-    request: RunRequest,
+    options: RunOptions,
 ) -> RunConfiguration:
     """Count what models would be asked, have it agreed to, and return the limits that hold.
 
@@ -240,7 +226,7 @@ def _agreed(
     waiting = next(rehearsal.sessions for rehearsal in found if rehearsal.stage == SCORES)
     estimate = _estimate(configuration, found, len(waiting), margin=_MARGIN_WITH_RUBRICS)
     with shown.pause():
-        limited = agree(estimate, settings, yes=request.yes, dry_run=request.dry_run)
+        limited = agree(estimate, settings, yes=options.yes, dry_run=options.dry_run)
     shown.expect(estimate.calls)
     return configuration.within(limited)
 
@@ -300,7 +286,7 @@ def carry_out_over(
             carry_out(instance, "", some, configuration.for_dagster(), names).check()
 
 
-def _run_selected(settings: Settings, configuration: RunConfiguration, request: RunRequest) -> None:
+def _run_selected(settings: Settings, configuration: RunConfiguration, options: RunOptions) -> None:
     """Bring the selected stages up to date.
 
     Raises:
@@ -311,18 +297,18 @@ def _run_selected(settings: Settings, configuration: RunConfiguration, request: 
     from assets.partitions import add_pairs, pair_of
     from pipelines.instance import open_instance
 
-    stages, of_pairs = _selected(request.select)
+    stages, of_pairs = _selected(options.select)
     lake = open_lake(settings.lake)
     known = set(lake.partitions(RAW_SESSIONS.table))
     if RAW_SESSIONS.name in stages:
         known |= set(weeks_with_sessions(lake, configuration))
-    weeks = _weeks(lake, request, known)
-    if not (weeks if stages else _pairs(lake, request, weeks)):
-        raise _nothing_to_take(lake, request, sorted(known))
+    weeks = _weeks(lake, options, known)
+    if not (weeks if stages else _pairs(lake, options, weeks)):
+        raise _nothing_to_take(lake, options, sorted(known))
     runs: list[RunOutcome] = []
     with open_instance(settings) as instance:
         configuration = _agreed_to_selected(
-            lake, request, stages, of_pairs, weeks, configuration, settings
+            lake, options, stages, of_pairs, weeks, configuration, settings
         )
 
         def make(assets: Sequence[str], partitions: Sequence[str]) -> None:
@@ -337,7 +323,7 @@ def _run_selected(settings: Settings, configuration: RunConfiguration, request: 
             for assets, some in _runs(lake, weeks, stages) if stages else ():
                 make(assets, some)
             if of_pairs:
-                pairs = sorted(_pairs(lake, request, weeks))
+                pairs = sorted(_pairs(lake, options, weeks))
                 add_pairs(instance, map(pair_of, pairs))
                 for some in _pair_ranges(instance, pairs):
                     make(of_pairs, some)
@@ -418,35 +404,35 @@ def _pair_ranges(instance: dg.DagsterInstance, pairs: Sequence[str]) -> list[lis
     return neighbours(instance.get_dynamic_partitions("pair"), set(pairs))
 
 
-def _weeks(lake: Lake, request: RunRequest, known: set[str]) -> list[str]:
+def _weeks(lake: Lake, options: RunOptions, known: set[str]) -> list[str]:
     """Return the weeks to take: those with a session that the conditions hold for.
 
     Conditions are known to hold only once sessions were read, so weeks that are not read yet are
     taken.
     """
-    weeks = sorted(known & set(request.weeks)) if request.weeks else sorted(known)
-    if not request.where:
+    weeks = sorted(known & set(options.weeks)) if options.weeks else sorted(known)
+    if not options.conditions:
         return weeks
-    read, scope = set(lake.partitions(RAW_SESSIONS.table)), Scope(request.where)
+    read, scope = set(lake.partitions(RAW_SESSIONS.table)), Scope(options.conditions)
     return [week for week in weeks if week not in read or scope.ids(lake, week)]
 
 
-def _pairs(lake: Lake, request: RunRequest, weeks: Sequence[str]) -> set[str]:
+def _pairs(lake: Lake, options: RunOptions, weeks: Sequence[str]) -> set[str]:
     from assets.partitions import pair_key
 
-    scope = Scope(request.where)
-    ids = {week: scope.ids(lake, week) for week in weeks} if request.where else {}
+    scope = Scope(options.conditions)
+    ids = {week: scope.ids(lake, week) for week in weeks} if options.conditions else {}
     return {
         pair_key(task, fingerprint)
         for (task, fingerprint), members in current_pairs(lake, weeks).items()
-        if request.where.of("task").takes({"task": [task]})
-        and (not request.where or any(found & ids[week] for week, found in members.items()))
+        if options.conditions.of("task").takes({"task": [task]})
+        and (not options.conditions or any(found & ids[week] for week, found in members.items()))
     }
 
 
 def _agreed_to_selected(
     lake: Lake,
-    request: RunRequest,
+    options: RunOptions,
     stages: list[str],
     of_pairs: list[str],
     weeks: Sequence[str],
@@ -464,7 +450,7 @@ def _agreed_to_selected(
     found = {rehearsal.stage: rehearsal for rehearsal in rehearse(run, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
         if stage not in found:
-            force = "is made again" if request.force else "what is up to date is skipped"
+            force = "is made again" if options.force else "what is up to date is skipped"
             screen.print(f"{stage}: {force}")
             continue
         screen.print(f"{stage}: {_due_text(found[stage], weeks)}")
@@ -476,7 +462,7 @@ def _agreed_to_selected(
         screen.print(f"  estimate · {stage}: {asked.calls:,} calls, {tokens}, {cost}")
     if len(stages) > 1:
         screen.print("What follows a stage that is due is known once that was done.")
-    if request.dry_run:
+    if options.dry_run:
         raise typer.Exit
     if not configuration.has_model:
         return configuration
@@ -485,7 +471,7 @@ def _agreed_to_selected(
     estimate = _estimate(configuration, list(found.values()), len(sessions))
     is_open = len(stages) > 1 or PROMPT_CANDIDATES.name in of_pairs
     return configuration.within(
-        agree(replace(estimate, is_open=is_open), settings, yes=request.yes)
+        agree(replace(estimate, is_open=is_open), settings, yes=options.yes)
     )
 
 
@@ -502,14 +488,14 @@ def _cost(cost_usd: float | None) -> str:
     return "cost not known" if cost_usd is None else f"${cost_usd:.4f}"
 
 
-def _nothing_to_take(lake: Lake, request: RunRequest, known: list[str]) -> InputError:
+def _nothing_to_take(lake: Lake, options: RunOptions, known: list[str]) -> InputError:
     """Return the error that names what no session fits, and what there is instead."""
-    where, weeks = request.where, [week for week in known if week in (request.weeks or known)]
+    where, weeks = options.conditions, [week for week in known if week in (options.weeks or known)]
     if not known:
         move = "debrief sources lists what there is to read, debrief run reads it."
         return InputError(lake.url, "holds no session", move)
     if not weeks:
-        return _no_such_week(request.weeks, known)
+        return _no_such_week(options.weeks, known)
     facts = [each for week in weeks for _, each in values_by_session(lake, week)] if where else []
     for condition in where.conditions:
         alone = Where((condition,))
@@ -521,7 +507,7 @@ def _nothing_to_take(lake: Lake, request: RunRequest, known: list[str]) -> Input
         reason = "fits no session: each has some, and none has all"
         return InputError(f"--where {where}", reason, "Leave one out.")
     move = "debrief run makes what comes before it."
-    return InputError(request.select, "has no partition yet", move)
+    return InputError(options.select, "has no partition yet", move)
 
 
 def _no_such_week(weeks: Sequence[str], known: Sequence[str]) -> InputError:

@@ -15,20 +15,20 @@ from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 
+from debrief.cli.run_options import UiOptions
 from debrief.cli.shared import console, warn
 from debrief.cli.view import OPEN_WARNING
 from debrief.door.app import HEALTH
 from debrief.errors import ConfigurationError, DebriefError
 from debrief.files import locked, make_private
 from debrief.processes import accepts, make_socket_folder, stop_with_parent
-from debrief.settings import DAGSTER_PATH, variable_of
+from debrief.settings import DAGSTER_PATH, Settings, environment, given
 from pipelines.instance import (
     code_socket,
     installed,
     open_instance,
     prepare_workspace,
 )
-from pipelines.options import RunOptions
 
 _LOCAL, _EVERYWHERE = "127.0.0.1", "0.0.0.0"
 _PATIENCE = 20.0
@@ -37,27 +37,27 @@ _LAST_LINES = 12
 _TICK = 0.2
 
 
-def start_ui(options: RunOptions, port: int, *, public: bool, open_page: bool) -> None:
+def start_ui(options: UiOptions) -> None:
     """Start everything, say the address when it answers, and wait for Ctrl-C or SIGTERM.
-
-    Args:
-        options: which lake.
-        port: of the pages.
-        public: listen on all addresses of the machine, not only on loopback.
-        open_page: open the pages in a browser.
 
     Raises:
         ConfigurationError: the port is taken, or another ``debrief ui`` shows this lake: two
             daemons on one storage would do the same work twice.
         DebriefError: a process ended by itself.
     """
-    settings, out = options.apply(), console()
-    host, address = _EVERYWHERE if public else _LOCAL, f"http://{_LOCAL}:{port}"
-    _check_free(host, port)
-    if public and not settings.identity_header:
+    address = f"http://{_LOCAL}:{options.port}"
+    with ExitStack() as stack:
+        settings = stack.enter_context(options.places.applied())
+        if "view_url" not in settings.model_fields_set:
+            settings = stack.enter_context(given({"view_url": address}))
+        _serve(options, settings, address)
+
+
+def _serve(options: UiOptions, settings: Settings, address: str) -> None:
+    host, out = _EVERYWHERE if options.public else _LOCAL, console()
+    _check_free(host, options.port)
+    if options.public and not settings.identity_header:
         warn(OPEN_WARNING)
-    if "view_url" not in settings.model_fields_set:
-        os.environ[variable_of("view_url")] = address
     with open_instance(settings) as instance:
         home = Path(instance.root_directory)
     with ExitStack() as stack:
@@ -88,11 +88,11 @@ def start_ui(options: RunOptions, port: int, *, public: bool, open_page: bool) -
         _wait(running, partial(accepts, code))
         known = ("--workspace", str(workspace))
         start("daemon", installed("dagster-daemon"), "run", *known)
-        start("web", *python, "pipelines.web", *known, "--host", host, "--port", str(port))
-        _wait(running, partial(_answers, port))
+        start("web", *python, "pipelines.web", *known, "--host", host, "--port", str(options.port))
+        _wait(running, partial(_answers, options.port))
         out.print(f"{address}  the pages: read sessions, scores, prompts  (Ctrl-C stops it)")
         out.print(f"{address}{DAGSTER_PATH}  Dagster: run things")
-        if open_page:
+        if options.open:
             webbrowser.open(address)
         _wait(running, lambda: False)
 
@@ -103,7 +103,7 @@ def _start(command: tuple[str, ...], log: Path) -> subprocess.Popen[bytes]:
         output.truncate(0)
         return subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
+            env={**environment(), "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -319,6 +319,15 @@ def weeks_in(lake: Lake) -> set[str]:
     return {entry.week for entry in found if is_reported(entry)} | {
         *lake.partitions(SESSIONS_TABLE)
     }
+
+
+def weeks_of_sessions(lake: Lake, sessions: Collection[str]) -> list[str]:
+    """Return the weeks in which sessions of a lake are."""
+    return [
+        week
+        for week in lake.partitions(SESSIONS_TABLE)
+        if any(lake.read(SESSIONS_TABLE, week, SessionHead, ("id", sessions)))
+    ]
 
 
 def transcripts_of(lake: Lake, week: str) -> set[str]:

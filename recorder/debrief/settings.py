@@ -9,7 +9,8 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
@@ -392,17 +393,45 @@ def variables() -> frozenset[str]:
     return frozenset({*map(variable_of, Settings.model_fields), *names} - {"values"})
 
 
+_GIVEN: dict[str, str] = {}
+"""What a command was given, by variable: it wins over this process's environment."""
+
+
+@contextmanager
+def given(values: Mapping[str, str]) -> Iterator[Settings]:
+    """Have settings say what a command was given, within the block and in all threads.
+
+    Args:
+        values: by field of ``Settings``, as its variable would say it.
+
+    Raises:
+        ConfigurationError: a value is wrong.
+    """
+    former = dict(_GIVEN)
+    _GIVEN.update({variable_of(name): value for name, value in values.items()})
+    try:
+        yield load_settings()
+    finally:
+        _GIVEN.clear()
+        _GIVEN.update(former)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a process that is to have the same settings."""
+    return {**os.environ, **_GIVEN}
+
+
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Read the settings; an empty variable counts as not set.
 
     Args:
-        environ: the environment; this process's own by default.
+        environ: the environment; by default this process's own, and what its command was given.
 
     Raises:
         ConfigurationError: a value is wrong, or the environment file can be read by other users
             of the machine.
     """
-    environ = os.environ if environ is None else environ
+    environ = environment() if environ is None else environ
     home = home_folder(environ)
     values = {**_environment_file(home / ".env"), **{k: v for k, v in environ.items() if v}}
     try:

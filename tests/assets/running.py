@@ -10,7 +10,7 @@ import dagster as dg
 
 from debrief.lake import Lake
 from debrief.stages.configuration import EvaluatorChoice, ScopeChoice
-from pipelines.definitions import ASSETS
+from pipelines.definitions import ASSETS, RESOURCES
 from resources import LangfuseResource, Stages, WebhookResource
 
 NO_MODEL, WHOLE = EvaluatorChoice(no_model=True), ScopeChoice()
@@ -43,6 +43,7 @@ def resources(
         "DEBRIEF_REPOSITORIES": evaluator.repository,
     }
     return {
+        **RESOURCES,
         "stages": Stages(
             lake={"url": url},
             sessions={"folders": [*folders]},

@@ -10,6 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from debrief.cli.asking import AskingEstimate, agree, estimate_text
+from debrief.cli.progress import shown_progress, spent_text
 from debrief.errors import ConfigurationError
 from debrief.keys import week_of
 from debrief.lake import Lake
@@ -17,7 +18,6 @@ from debrief.models.usage import ModelUsage, RunUsage
 from debrief.scoring.model import SessionScores
 from debrief.settings import Settings, load_settings
 from debrief.stages.lost_rows import lost_rows
-from pipelines.progress import shown_progress, spent_text
 from tests.view.shown import fill, scores_of, session_of
 
 ASKED = AskingEstimate(

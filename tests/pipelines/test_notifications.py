@@ -12,7 +12,7 @@ import pytest
 from assets.reports import SCHEDULE_TAG
 from debrief.errors import InputError
 from pipelines.definitions import defs
-from pipelines.jobs import killed_runs, range_tags, send_failure
+from pipelines.jobs import failed_runs, range_tags
 from resources import WebhookResource
 from tests.hooks import Hook, hook
 from tests.pipelines.test_run import WEEK, conversation, write
@@ -54,6 +54,18 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
+def tick(instance: dg.DagsterInstance, cursor: str | None = None) -> str | None:
+    """Look for failed runs as the daemon does; the first look takes none."""
+    context = dg.build_sensor_context(
+        instance,
+        cursor,
+        definitions=defs,
+        repository_name="__repository__",
+        resources={"webhook": WebhookResource()},
+    )
+    return failed_runs.evaluate_tick(context).cursor
+
+
 def run_whole_graph(
     instance: dg.DagsterInstance, tags: dict[str, str]
 ) -> dg.ExecuteInProcessResult:
@@ -78,9 +90,12 @@ def test_a_run_that_fails_tells_what_failed_why_and_where_to_look(
 ) -> None:
     monkeypatch.setenv("DEBRIEF_NO_MODEL", "")
     monkeypatch.setenv("DEBRIEF_MODEL", "openai/gpt-4o-mini")
+    begun = tick(instance)
     run = run_whole_graph(instance, {})
     assert not run.success
-    text = server.got[0]["text"]
+    tick(instance, begun)
+    (message,) = server.got
+    text = message["text"]
     assert re.match(
         "Debrief: (judge_evaluations|session_scores) failed: openai/gpt-4o-mini: ", text
     )
@@ -115,11 +130,13 @@ def names_a_secret_after_many_words() -> None:
 def test_no_message_holds_a_secret_or_a_transcripts_text(
     server: Hook, instance: dg.DagsterInstance, op: dg.OpDefinition, told: str
 ) -> None:
-    @dg.job(hooks={send_failure}, resource_defs={"webhook": WebhookResource()})
+    @dg.job
     def failing() -> None:
         op()
 
+    begun = tick(instance)
     failing.execute_in_process(instance=instance, raise_on_error=False)
+    tick(instance, begun)
     (message,) = server.got
     assert message["text"].startswith(told)
     assert SAID not in message["text"]
@@ -129,20 +146,10 @@ def test_no_message_holds_a_secret_or_a_transcripts_text(
 def test_a_run_whose_process_was_killed_is_told_of_by_the_daemon(
     server: Hook, instance: dg.DagsterInstance
 ) -> None:
-    def tick(cursor: str | None) -> str | None:
-        context = dg.build_sensor_context(
-            instance,
-            cursor,
-            definitions=defs,
-            repository_name="__repository__",
-            resources={"webhook": WebhookResource()},
-        )
-        return killed_runs.evaluate_tick(context).cursor
-
-    begun = tick(None)
+    begun = tick(instance)
     run = instance.create_run_for_job(defs.resolve_job_def("whole_graph"))
     instance.report_run_failed(run, "Process 7 on a host was killed.")
-    tick(begun)
+    tick(instance, begun)
     (message,) = server.got
     assert message["text"].startswith("Debrief: whole_graph failed: ")
     assert message["text"].endswith(f"{UI}/dagster/runs/{run.run_id}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from debrief.settings import load_settings
+from debrief.cli.run_options import RunOptions
+from debrief.settings import environment, load_settings
 from debrief.stages.configuration import EvaluatorChoice, LakeChoice, ScopeChoice, StageOptions
 from debrief.weekly import Done
-from pipelines.options import RunConfiguration, RunOptions, configuration_of
+from pipelines.configuration import RunConfiguration, configuration_of
 from resources import Stages
 
 
@@ -20,14 +20,14 @@ def test_what_was_chosen_holds_within_the_block_alone(
     monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
     monkeypatch.setenv("DEBRIEF_MODEL", "openai/gpt-5")
     monkeypatch.delenv("DEBRIEF_LAKE", raising=False)
-    before = dict(os.environ)
+    before = environment()
     with RunOptions(model="openai/other", lake=str(tmp_path / "own")).applied() as settings:
         assert (settings.model, settings.lake) == ("openai/other", str(tmp_path / "own"))
         assert load_settings().model == "openai/other"
-    assert dict(os.environ) == before
+    assert environment() == before
     with pytest.raises(RuntimeError), RunOptions(no_model=True).applied():
         raise RuntimeError
-    assert dict(os.environ) == before
+    assert environment() == before
     assert load_settings().model == "openai/gpt-5"
 
 
@@ -39,7 +39,7 @@ def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
         monkeypatch.delenv(name, raising=False)
 
     def evaluator(**options: str | bool) -> tuple[bool, str]:
-        chosen = RunOptions(**options)  # type: ignore[arg-type]
+        chosen = RunOptions(**options)
         with chosen.applied() as settings:
             found = configuration_of(settings).stages.evaluator
             return found.no_model, found.model

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import typer
 
+from debrief.cli import reading as reading_process
 from debrief.cli.asking import AskingEstimate
+from debrief.cli.reading import BackgroundReading, ReviewQuestion
 from debrief.lake import Lake
 from debrief.outcomes.verdicts import verdicts_in
 from debrief.scoring.model import SessionScores
 from debrief.settings import load_settings
-from pipelines import reading as reading_process
-from pipelines.reading import BackgroundReading, ReviewQuestion
 from pipelines.reviewing import bound
 from tests.cli.reviewer import MODEL, review
 from tests.models import stand_ins

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assets.partitions import LATE_WEEKS
+from debrief.cli.run_options import parse_weeks
 from debrief.errors import InputError
 from debrief.keys import is_week, week_after, week_of
 from debrief.lake import Lake
@@ -24,7 +25,6 @@ from pipelines.automation import (
     weekly,
     weeks_at,
 )
-from pipelines.options import parse_weeks
 from resources import Stages
 from tests.pipelines.test_run import WEEK, conversation, write
 

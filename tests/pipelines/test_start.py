@@ -13,6 +13,9 @@ import httpx
 import psutil
 import pytest
 
+from debrief.cli import reading as reading_process
+from debrief.cli.progress import StoppedError, stopped
+from debrief.cli.reading import BackgroundReading, ReviewQuestion
 from debrief.errors import InputError
 from debrief.files import only_writer
 from debrief.lake import DAMAGED_SUFFIX, Lake
@@ -20,9 +23,6 @@ from debrief.sessions.model import Session, SessionHead
 from debrief.sessions.store import SESSIONS_TABLE
 from debrief.settings import Settings, load_settings
 from debrief.signals.schema import TABLE, SessionSignals
-from pipelines import reading as reading_process
-from pipelines.progress import StoppedError, stopped
-from pipelines.reading import BackgroundReading, ReviewQuestion
 from tests.pipelines.conftest import ELSEWHERE, Home, only_line
 from tests.pipelines.test_first_minutes import start
 from tests.pipelines.test_run import WEEK, conversation, record, write

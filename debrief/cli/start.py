@@ -84,7 +84,7 @@ def _reading() -> Iterator[subprocess.Popen[bytes]]:
     # It inherits this, so that a key pressed before it listens does not end it.
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pipelines.reading"],
+        [sys.executable, "-P", "-m", "debrief.cli.reading"],
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C comes here, and from here to it
         preexec_fn=stop_with_parent(signal.SIGTERM),

@@ -1,6 +1,6 @@
 """Read this machine's sessions in the background of ``debrief start``, and follow growing ones.
 
-``python -m pipelines.reading`` is a process of its own. It reads the newest week first and needs
+``python -m debrief.cli.reading`` is a process of its own. It reads the newest week first and needs
 no Dagster for that, so that the first session is there within seconds; then the whole graph runs
 without a model. All the while it looks again for what is new or goes on, and reads that first.
 """
@@ -18,7 +18,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from debrief.cli.offer import HOW_TO_ASK, offer_text
+from debrief.cli.asking import USUAL_MARGIN
+from debrief.cli.offer import HOW_TO_ASK, counted_offer, offer_text
+from debrief.cli.progress import StoppedError
 from debrief.cli.shared import console, warn
 from debrief.cli.sources import scan_stats
 from debrief.conversion import open_lake
@@ -39,7 +41,6 @@ from debrief.snapshots.hook import hook_command, is_short_lived, settings_file, 
 from debrief.snapshots.model import SNAPSHOTS, PromptSnapshotRow
 from debrief.stages.due import unread
 from debrief.summary import content_of
-from pipelines.progress import StoppedError
 
 if TYPE_CHECKING:
     from debrief.redaction.redactor import Redactor
@@ -188,24 +189,28 @@ def _read_newest_first(reading: BackgroundReading) -> None:
         reading.catch_up(weeks, status.update)
 
 
-def _fill(settings: Settings) -> None:
-    """Run the whole graph without a model, and say what is known of the sessions then.
+def _ran(*words: str) -> bool:
+    """Have ``debrief run`` do something in a process of its own; return whether it succeeded.
 
-    A process of its own knows the weeks that were read since this one began. It says itself why it
-    failed.
+    It knows the weeks that were read since this process began. It says itself why it failed.
     """
     run = subprocess.Popen(
-        [sys.executable, "-P", "-m", "pipelines.command", "run", "--no-model"],
+        [sys.executable, "-P", "-m", "pipelines.command", "run", *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         preexec_fn=stop_with_parent(signal.SIGTERM),
     )
     try:
-        if run.wait():
-            return
+        return run.wait() == 0
     finally:
         run.terminate()
         run.wait()
+
+
+def _fill(settings: Settings) -> None:
+    """Run the whole graph without a model, and say what is known of the sessions then."""
+    if not _ran("--no-model"):
+        return
     lake = open_lake(settings.lake)
     content = content_of(lake, lake.partitions(SESSIONS_TABLE))
     sessions = counted(len(content.heads), "session")
@@ -250,9 +255,6 @@ class ReviewQuestion:
 
     def ask(self) -> None:
         """Ask, with what it takes; off a terminal, name the command that does it."""
-        from pipelines.options import RunOptions
-        from pipelines.reviewing import counted_offer
-
         out, lake = console(), Lake(self._settings.lake)
         if self._settings.no_model:
             return
@@ -260,7 +262,7 @@ class ReviewQuestion:
             if not offered_model(self._settings):
                 out.print(HOW_TO_ASK)
         elif sys.stdout.isatty():
-            self._offer = counted_offer(offer, RunOptions(model=offer.model))
+            self._offer = counted_offer(lake, self._settings, offer)
             out.print(f"{offer_text(self._offer)} Press y to have it do so.")
         else:
             out.print(f"{offer_text(offer)} {offer.command}")
@@ -269,13 +271,16 @@ class ReviewQuestion:
         """Have the sessions of the question reviewed, if somebody has said so."""
         if self._offer is None or not self._agreed.is_set():
             return
-        from pipelines.options import RunOptions
-        from pipelines.reviewing import bound, review
-
         offer, self._offer = self._offer, None
         self._agreed.clear()
-        content = review(RunOptions(model=offer.model), offer.sessions, bound)
-        console().print(content.verdicts.sentences())
+        limit = []
+        if offer.cost_usd is not None:
+            limit = ["--max-cost", f"{max(offer.cost_usd * USUAL_MARGIN, 0.01):.2f}"]
+        newest = ("--newest", str(len(offer.sessions)))
+        if _ran(*newest, "--model", offer.model, "--yes", *limit):
+            lake = open_lake(self._settings.lake)
+            content = content_of(lake, lake.partitions(SESSIONS_TABLE))
+            console().print(content.verdicts.sentences())
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Turn what a stage shows into Dagster's metadata."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -11,6 +12,8 @@ from debrief.stages.shown import Figures, ShownPage, ShownTable
 _MOST_ROWS = 50
 _IN_A_WINDOW = 1_000
 """Characters from which on the UI shows Markdown in a window of its own, where no table is cut."""
+
+_MODULES = re.compile(r"\b\w+\.(?:\w+\.)*(?=\w)")
 
 Metadata = Mapping[str, Any]
 
@@ -61,4 +64,6 @@ def column_schema(row_type: type[msgspec.Struct]) -> dg.TableSchema:
 
 
 def _type_name(kind: Any) -> str:
-    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    """Return a type as people write it, without the modules of its parts."""
+    name = kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+    return _MODULES.sub("", name)

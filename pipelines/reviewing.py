@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,7 @@ def offer_review(options: RunOptions, screen: Console) -> None:
         return
     offer = counted_offer(lake, settings, offer)
     if typer.confirm(offer_text(offer), default=False):
-        asked = options.model_copy(update={"model": offer.model})
+        asked = replace(options, model=offer.model)
         content = review(asked, offer.sessions, bound)
         screen.print(content.verdicts.sentences())
 
@@ -120,7 +121,7 @@ def review(options: RunOptions, sessions: Collection[str], consent: Agree) -> Co
 
 def without_model(options: RunOptions) -> Places:
     """Return the options of a run that asks no model."""
-    return options.model_copy(update={"no_model": True, "model": ""})
+    return replace(options, no_model=True, model="", newest=0)
 
 
 def _ask(settings: Settings, sessions: Collection[str], consent: Agree) -> None:

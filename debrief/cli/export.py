@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
+from debrief.cli.options import option_names, takes
 from debrief.cli.shared import (
     LakeUrl,
     chosen,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from debrief.settings import Settings
     from debrief.training.model import Status
     from debrief.training.publishing.folder import Published
+    from debrief.training.publishing.form import RewardKind
     from debrief.training.publishing.publish import ExportOptions, PublishedTrajectories
     from debrief.training.windows import ContextTable
 
@@ -34,11 +37,22 @@ _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft"
 _MOST_REASONS = 8
 _INCLUDED = "Known: reasoning, subagents."
 _FEWEST_TOKENS = 256
+_OF_SESSIONS = {"--to", "--lake", "--form", "--task", "--yes", "--public"}
+"""Options of ``--form atif``."""
+_LEAVE = "Leave it out."
+_SAME = (
+    *("form", "task", "tool", "model", "fingerprint", "kind", "max_tokens", "one_file", "parquet"),
+    *("min_overall_quality", "single_calls", "unreviewed", "licence"),
+)
+"""Fields that the library takes as they are."""
 
 
-def export(
-    to: Annotated[str, typer.Option("--to", help="A folder or an fsspec URL such as s3://…")],
-    lake: LakeUrl = "",
+@dataclass(frozen=True, kw_only=True)
+class ExportChoice:
+    """What ``debrief export`` writes, and where."""
+
+    to: Annotated[str, typer.Option("--to", help="A folder or an fsspec URL such as s3://…")]
+    lake: LakeUrl = ""
     form: Annotated[
         str,
         typer.Option(
@@ -47,49 +61,49 @@ def export(
             help="messages, trl, axolotl, swift, sharegpt, openai, mistral, preference, kto or rl; "
             "atif for whole sessions.",
         ),
-    ] = "messages",
+    ] = "messages"
     task: Annotated[
         str,
         typer.Option(help="Only these tasks, commas between; * and ? as in file names, as below."),
-    ] = "",
+    ] = ""
     tool: Annotated[
         str, typer.Option(help="Only of these programs, such as codex or 'claude-code/2.1.*'.")
-    ] = "",
-    model: Annotated[str, typer.Option(help="Only of these models, such as 'claude-opus-*'.")] = "",
+    ] = ""
+    model: Annotated[str, typer.Option(help="Only of these models, such as 'claude-opus-*'.")] = ""
     fingerprint: Annotated[
         str,
         typer.Option(help="Only with these prompts, as b7d4e2f9, or pairs, as b7d4e2f9-a3f8b2c1."),
-    ] = "",
+    ] = ""
     kind: Annotated[
         str, typer.Option(help="Only this work: code, text, settings, operations, answer.")
-    ] = "",
+    ] = ""
     max_tokens: Annotated[
         int,
         typer.Option(help="Cut longer lines, tools counted in, into windows that begin at a turn."),
-    ] = 0,
+    ] = 0
     one_file: Annotated[
         bool,
         typer.Option(
             "--one-file/--per-set", help="One file of each side for all lines, or for each set."
         ),
-    ] = True,
-    parquet: Annotated[
-        bool, typer.Option("--parquet", help="Parquet files beside the JSONL.")
-    ] = False,
+    ] = True
+    parquet: Annotated[bool, typer.Option("--parquet", help="Parquet files beside the JSONL.")] = (
+        False
+    )
     include: Annotated[
         str,
         typer.Option(
             help="With commas between: reasoning, what the model thought; subagents, their own "
             "conversations."
         ),
-    ] = "",
+    ] = ""
     verdicts: Annotated[
         str,
         typer.Option(
             help="Only lines of these verdicts, with commas between: complete_verified, "
             "complete_unverified, partial, failed, undetermined."
         ),
-    ] = "",
+    ] = ""
     unreviewed: Annotated[
         bool,
         typer.Option(
@@ -97,15 +111,16 @@ def export(
             help="Also sessions that nobody reviewed and no signal speaks against, each line "
             "marked.",
         ),
-    ] = False,
-    min_quality: Annotated[
+    ] = False
+    min_overall_quality: Annotated[
         float,
         typer.Option(
+            "--min-quality",
             help="Only lines of at least this overall quality, 0 to 1; those that an LLM reviewed "
-            "have one."
+            "have one.",
         ),
-    ] = 0.0,
-    status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any",
+    ] = 0.0
+    status: Annotated[str, typer.Option(help="any, ready or draft.")] = "any"
     single_calls: Annotated[
         bool,
         typer.Option(
@@ -113,52 +128,118 @@ def export(
             help="Tell calls made at once one after the other, for chat templates that take one "
             "call a message, such as Llama 3.1's.",
         ),
-    ] = False,
+    ] = False
     reward: Annotated[
         str,
         typer.Option(
             help="Of rl: what its rewards are by, verdict if not given, outcome, execution or "
             "quality; one kind a file, null where it is not known."
         ),
-    ] = "",
+    ] = ""
     licence: Annotated[
         str, typer.Option(help="Under which it may be used, such as apache-2.0; for its page.")
-    ] = "",
+    ] = ""
     push: Annotated[
         str,
         typer.Option(
             help="Say what would go to this dataset of the Hugging Face Hub, as NAME/DATASET."
         ),
-    ] = "",
-    yes: Annotated[bool, typer.Option("--yes", help="With --push: send it.")] = False,
+    ] = ""
+    yes: Annotated[bool, typer.Option("--yes", help="With --push: send it.")] = False
     public: Annotated[
         bool, typer.Option("--public", help="With --push: a new dataset is for everybody.")
-    ] = False,
+    ] = False
     since: Annotated[
         str,
         typer.Option(
             help="Only what began on that day or later, as 2026-01-31, or at that time or later, "
             "as 2026-01-31T12:00:00Z."
         ),
-    ] = "",
+    ] = ""
     split: Annotated[
         str,
         typer.Option(
             help="What is held out: week, weeks of repositories; repository, whole ones; "
             "time:2026-01-31, what began on that day or later."
         ),
-    ] = "week",
+    ] = "week"
     eval_share: Annotated[
         float | None,
         typer.Option(help="Of --split repository: held out for evaluation, 0 to 1."),
-    ] = None,
+    ] = None
     decontaminate: Annotated[
         str,
         typer.Option(
             help="Leave out sessions that hold problems of benchmarks: a JSONL file of these."
         ),
-    ] = "",
-) -> None:
+    ] = ""
+
+    def given(self) -> list[str]:
+        """Return the options that say something else than their default, as they are typed."""
+        names = option_names(type(self)) | {"one_file": "--per-set"}
+        changed = (each.name for each in fields(self) if getattr(self, each.name) != each.default)
+        return [names[name] for name in changed]
+
+    def check(self) -> None:
+        """Refuse what makes no sense together.
+
+        Raises:
+            ConfigurationError: it does not.
+        """
+        given = self.given()
+        rules = [
+            (self.form == "atif", set(given) - _OF_SESSIONS, "is not of whole sessions", _LEAVE),
+            (self.split != "repository", {"--eval-share"}, "is of --split repository", "Add it."),
+            (self.form != "rl", {"--reward"}, "is of rl alone", ""),
+            (not self.push, {"--yes", "--public"}, "is of --push", "Add it."),
+        ]
+        for holds, refused, reason, move in rules:
+            for option in given if holds else ():
+                if option in refused:
+                    raise ConfigurationError(option, reason, move)
+        if self.max_tokens and self.max_tokens < _FEWEST_TOKENS:
+            fewest = f"leaves no room: from {_FEWEST_TOKENS}"
+            raise ConfigurationError(f"--max-tokens {self.max_tokens}", fewest, "Ask for more.")
+        if unknown := self.included - {"reasoning", "subagents"}:
+            raise ConfigurationError(f"--include {min(unknown)}", "is not known", _INCLUDED)
+
+    @property
+    def included(self) -> set[str]:
+        """Return what lines hold that they would not otherwise."""
+        return set(filter(None, map(str.strip, self.include.split(","))))
+
+    def options(self) -> ExportOptions:
+        """Return the same for the library.
+
+        Raises:
+            ConfigurationError: a value is not known.
+            InputError: a time or split cannot be read.
+        """
+        from debrief.training.options import training_options
+        from debrief.training.publishing.publish import ExportOptions
+        from debrief.training.publishing.rewards import REWARD_KINDS
+
+        file, share = self.decontaminate, self.eval_share
+        shares = training_options({} if share is None else {"eval_share": share})
+        same = {name: getattr(self, name) for name in _SAME}
+        kinds: dict[str, RewardKind] = {kind: kind for kind in REWARD_KINDS}
+        return ExportOptions(
+            **same,
+            since=_since(self.since),
+            split=_split(self.split),
+            eval_share=shares.eval_share,
+            decontaminate=str(Path(file).expanduser().absolute()) if file else "",
+            verdicts=_verdicts(self.verdicts),
+            status=chosen("--status", self.status, _STATUSES),
+            reasoning="reasoning" in self.included,
+            subagents="subagents" in self.included,
+            reward=chosen("--reward", self.reward or "verdict", kinds),
+            refuse_undecided=bool(self.push),
+        )
+
+
+@takes(ExportChoice)
+def export(choice: ExportChoice) -> None:
     """Write training sets to a folder that **datasets.load_dataset** takes as splits.
 
     In it are **train.jsonl** and **eval.jsonl** with all lines that are asked for (with --per-set,
@@ -176,82 +257,20 @@ def export(
     """
     from debrief.conversion import open_lake
     from debrief.settings import load_settings
-    from debrief.training.options import training_options
-    from debrief.training.publishing.publish import ATIF, ExportOptions
-    from debrief.training.publishing.rewards import REWARD_KINDS
+    from debrief.training.publishing.publish import ATIF
 
     settings = load_settings()
-    opened = open_lake(existing_lake(lake) or settings.lake)
-    included = set(filter(None, map(str.strip, include.split(","))))
-    if unknown := included - {"reasoning", "subagents"}:
-        raise ConfigurationError(f"--include {min(unknown)}", "is not known", _INCLUDED)
-    if max_tokens and max_tokens < _FEWEST_TOKENS:
-        fewest = f"leaves no room: from {_FEWEST_TOKENS}"
-        raise ConfigurationError(f"--max-tokens {max_tokens}", fewest, "Ask for more.")
-    shares = training_options({} if eval_share is None else {"eval_share": eval_share})
-    options = ExportOptions(
-        form=form,
-        task=task,
-        fingerprint=fingerprint,
-        tool=tool,
-        model=model,
-        kind=kind,
-        since=_since(since),
-        split=_split(split),
-        eval_share=shares.eval_share,
-        decontaminate=str(Path(decontaminate).expanduser().absolute()) if decontaminate else "",
-        parquet=parquet,
-        one_file=one_file,
-        verdicts=_verdicts(verdicts),
-        min_overall_quality=min_quality,
-        status=chosen("--status", status, _STATUSES),
-        reasoning="reasoning" in included,
-        subagents="subagents" in included,
-        max_tokens=max_tokens,
-        single_calls=single_calls,
-        unreviewed=unreviewed,
-        reward=chosen("--reward", reward or "verdict", {kind: kind for kind in REWARD_KINDS}),
-        licence=licence,
-        refuse_undecided=bool(push),
-    )
-    if form == ATIF:
-        _refuse(
-            {
-                "--fingerprint": bool(fingerprint),
-                "--parquet": parquet,
-                "--min-quality": min_quality > 0,
-                "--single-calls": single_calls,
-                "--verdicts": bool(verdicts),
-                "--max-tokens": bool(max_tokens),
-                "--per-set": not one_file,
-                "--push": bool(push),
-                "--tool": bool(tool),
-                "--model": bool(model),
-                "--kind": bool(kind),
-                "--split": split != "week",
-                "--decontaminate": bool(decontaminate),
-                "--include": bool(included),
-                "--licence": bool(licence),
-                "--unreviewed": unreviewed,
-                "--reward": bool(reward),
-                "--status": status != "any",
-                "--since": bool(since),
-                "--eval-share": eval_share is not None,
-            },
-            "is not of whole sessions",
-            "Leave it out.",
-        )
-        _export_sessions(opened, to, task)
+    opened = open_lake(existing_lake(choice.lake) or settings.lake)
+    choice.check()
+    if choice.form == ATIF:
+        _export_sessions(opened, choice.to, choice.task)
         return
-    is_idle = eval_share is not None and split != "repository"
-    _refuse({"--eval-share": is_idle}, "is of --split repository", "Add it.")
-    _refuse({"--reward": form != "rl" and bool(reward)}, "is of rl alone", "")
-    _refuse({"--yes": yes, "--public": public} if not push else {}, "is of --push", "Add it.")
+    options, push, yes = choice.options(), choice.push, choice.yes
     if push:
-        _check_push(to, licence)
-    published = _export_sets(opened, to, options, settings, sent_to=push if yes else "")
+        _check_push(choice.to, choice.licence)
+    published = _export_sets(opened, choice.to, options, settings, sent_to=push if yes else "")
     if push and published.files:
-        _push(to, push, published.unlicensed, public=public, yes=yes)
+        _push(choice.to, push, published.unlicensed, public=choice.public, yes=yes)
 
 
 def _export_sessions(lake: Lake, to: str, task: str) -> None:
@@ -379,12 +398,6 @@ def _print_contexts(kept: ContextTable, left_out: Mapping[str, int]) -> None:
     console().print(table)
     for reason, count in sorted(left_out.items()):
         warn(f"{counted(count, 'line')} left out: {reason}")
-
-
-def _refuse(given: Mapping[str, bool], reason: str, move: str) -> None:
-    for option, is_given in given.items():
-        if is_given:
-            raise ConfigurationError(option, reason, move)
 
 
 def _print_trajectories(to: str, done: PublishedTrajectories) -> None:

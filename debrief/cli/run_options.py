@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pydantic import BaseModel, model_validator
 
 from debrief.cli.shared import (
     DryRun,
@@ -28,10 +28,13 @@ from debrief.cli.shared import (
 from debrief.conditions import Where, parse_where
 from debrief.errors import InputError
 from debrief.keys import FIRST_WEEK, is_week, week_after
-from debrief.settings import Settings, given, load_settings
+
+if TYPE_CHECKING:
+    from debrief.settings import Settings
 
 
-class Places(BaseModel, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class Places:
     """Where to read, where to write, and who evaluates. A field has the name of its setting."""
 
     sessions: Sessions = None
@@ -50,11 +53,13 @@ class Places(BaseModel, frozen=True):
             InputError: a folder is not there.
             ConfigurationError: options contradict each other, or a place cannot be used.
         """
+        from debrief.settings import Settings, given, load_settings
+
         check_no_file(self.lake)
         known = load_settings()
         values = {
             name: _text(value)
-            for name, value in self
+            for name, value in asdict(self).items()
             if name in Settings.model_fields and value not in (None, "", (), [], False)
         }
         if self.local:
@@ -72,7 +77,8 @@ class Places(BaseModel, frozen=True):
             yield settings
 
 
-class RunOptions(Places, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Places):
     """What ``debrief run`` is to make, and how far it may go by itself."""
 
     select: Annotated[
@@ -130,8 +136,7 @@ class RunOptions(Places, frozen=True):
     max_cost_usd: MaxCost = None
     dry_run: DryRun = False
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def __post_init__(self) -> None:
         """Refuse what makes no sense together.
 
         Raises:
@@ -149,7 +154,6 @@ class RunOptions(Places, frozen=True):
                 "takes none of --select, --week, --where, --force and --no-model",
                 "Leave these out.",
             )
-        return self
 
     @property
     def weeks(self) -> tuple[str, ...]:
@@ -167,7 +171,8 @@ class RunOptions(Places, frozen=True):
         return bool(self.select or self.where or self.force)
 
 
-class UiOptions(Places, frozen=True):
+@dataclass(frozen=True, kw_only=True)
+class UiOptions(Places):
     """What ``debrief ui`` shows, and where."""
 
     demo: Annotated[bool, typer.Option("--demo", help="Show the demo's lake.")] = False
@@ -182,10 +187,13 @@ class UiOptions(Places, frozen=True):
         bool, typer.Option("--open", help="Open the page in a browser when it answers.")
     ] = False
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
+    def __post_init__(self) -> None:
+        """Refuse a lake that is not there.
+
+        Raises:
+            InputError: it is not.
+        """
         existing_lake(self.lake)
-        return self
 
     @property
     def places(self) -> Places:
@@ -205,6 +213,7 @@ def _text(value: object) -> str:
 def demo_options(lake: str) -> RunOptions:
     """Return the options of a run on the bundled sample sessions."""
     from debrief.samples import REVIEWER, SCORE_NAMES, folder
+    from debrief.settings import load_settings
 
     return RunOptions(
         sessions=[str(folder())],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(
     for name in ("DEBRIEF_MODEL", "DEBRIEF_NO_MODEL", "DEBRIEF_MODEL_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
-    def evaluator(**options: str | bool) -> tuple[bool, str]:
+    def evaluator(**options: Any) -> tuple[bool, str]:
         chosen = RunOptions(**options)
         with chosen.applied() as settings:
             found = configuration_of(settings).stages.evaluator

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from debrief.cli.shared import LakeUrl, chosen, console, print_json, print_unwrapped
+from debrief.cli.presenter import Form, print_report
+from debrief.cli.shared import LakeUrl, console
 from debrief.errors import InputError, without_controls
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from debrief.friction.schema import LineEffect, RecurringFriction
     from debrief.lake import Lake
 
-FORMS = dict.fromkeys(("text", "markdown", "json"))
 _RUN_FIRST = "Run: debrief run --no-model"
 
 
@@ -38,7 +38,7 @@ def advice(
     repository: Annotated[
         str, typer.Option(help="As sessions name it; all, or with --patch the file's own.")
     ] = "",
-    form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+    form: Form = "text",
     lake: LakeUrl = "",
 ) -> None:
     """Show recurring friction, what it costs, and the line that stops it.
@@ -49,7 +49,6 @@ def advice(
     from debrief.conversion import open_lake
     from debrief.settings import load_settings
 
-    chosen("--format", form, FORMS)
     if patch is not None and not patch.parent.is_dir():
         raise InputError(str(patch), "is in a folder that does not exist", "Name another file.")
     store = open_lake(lake or load_settings().lake)
@@ -59,10 +58,10 @@ def advice(
     frictions = _frictions(store, repository)
     if patch is not None:
         _print_patch(_of_one(frictions, repository, patch), patch)
-    elif form == "json":
-        print_json(frictions)
     else:
-        _print_advice(frictions, form)
+        print_report(form, frictions, lambda: _page(frictions))
+        if form == "text" and frictions:
+            console().print("As a patch: debrief advice --patch CLAUDE.md | git apply")
 
 
 def _frictions(store: Lake, repository: str) -> list[RecurringFriction]:
@@ -115,36 +114,14 @@ def _print_patch(frictions: Sequence[RecurringFriction], patch: Path) -> None:
         console(stderr=True).print(f"{patch} {has}.")
 
 
-def _print_advice(frictions: Sequence[RecurringFriction], form: str) -> None:
-    from rich.text import Text
+def _page(frictions: Sequence[RecurringFriction]) -> str:
+    from debrief.friction.advice import advice_markdown
 
-    from debrief.friction.advice import advice_markdown, evidence_shown
-
-    if not frictions:
-        console().print("No friction recurs, as far as can be told.")
-        return
-    if form == "markdown":
-        print(advice_markdown(frictions))
-        return
-    out, repository = console(), ""
-    for row in frictions:
-        if row.repository != repository:
-            out.print(Text(f"\n{row.repository}".lstrip("\n" * (not repository)), style="bold"))
-            repository = row.repository
-        out.print(f"  {' '.join(row.what.split())}")
-        out.print(Text(f"    {evidence_shown(row)}", style="dim"))
-        out.print(Text(f"    {row.line}", style="green"))
-        if row.existing:
-            out.print(Text(f"    mends: {row.existing}", style="dim"))
-    out.print("\nAs a patch: debrief advice --patch CLAUDE.md | git apply")
+    return advice_markdown(frictions) or "No friction recurs, as far as can be told."
 
 
-def _show_effects(store: Lake, repository: str, form: str) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from debrief.friction.line_effects import NO_EFFECTS, effects_markdown, shown_effect
+def _show_effects(store: Lake, repository: str, form: Form) -> None:
+    from debrief.friction.line_effects import effects_markdown
     from debrief.friction.schema import ALL, EFFECTS, LineEffect
 
     if store.stamp(EFFECTS, ALL) is None:
@@ -154,16 +131,4 @@ def _show_effects(store: Lake, repository: str, form: str) -> None:
         for row in store.read(EFFECTS, ALL, LineEffect)
         if not repository or repository in (row.repository, row.repository.rpartition("/")[2])
     ]
-    if form == "json":
-        print_json(effects)
-    elif form == "markdown":
-        print(without_controls(effects_markdown(effects)))
-    elif not effects:
-        console().print(NO_EFFECTS)
-    else:
-        table = Table(box=box.SIMPLE_HEAD)
-        for heading in ("repository", "line", "since", "before", "after", "change", "helped?"):
-            table.add_column(heading)
-        for row in effects:
-            table.add_row(*(Text(cell) for cell in shown_effect(row)))
-        print_unwrapped(console(), table)
+    print_report(form, effects, lambda: effects_markdown(effects))

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from debrief.cli.presenter import Form, print_report
 from debrief.cli.shared import (
     AsJson,
     LakeUrl,
@@ -21,7 +22,7 @@ from debrief.cli.shared import (
     existing_lake,
     print_json,
 )
-from debrief.errors import InputError, without_controls
+from debrief.errors import InputError
 
 if TYPE_CHECKING:
     from debrief.certification import Certificate
@@ -144,7 +145,6 @@ def _judges_in_force(repo: Path) -> Path:
 rubrics_app = typer.Typer(
     no_args_is_help=True, help="The rubrics that were mined: read them, check them."
 )
-FORMS = dict.fromkeys(("text", "markdown", "json"))
 
 
 @rubrics_app.command("show")
@@ -153,11 +153,9 @@ def rubrics_show(
     score_name: Annotated[
         str, typer.Option(help="One of DEBRIEF_SCORE_NAMES, such as excellence; all if none.")
     ] = "",
-    form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+    form: Form = "text",
 ) -> None:
     """Show the final rubrics, each with what unseen sessions say of it."""
-    from rich.markdown import Markdown
-
     from debrief.rubrics.model import (
         ALL,
         EXTRACTED,
@@ -167,7 +165,6 @@ def rubrics_show(
     )
     from debrief.rubrics.page import rubrics_markdown
 
-    chosen("--format", form, FORMS)
     store = _open(lake)
     rubrics = _by_score_name(store)
     searches = list(store.read(SEARCHES, ALL, RubricSearch))
@@ -176,25 +173,21 @@ def rubrics_show(
         raise InputError(store.url, "holds no rubrics", f"Run: debrief run --lake {store.url}")
     names = chosen("--score-name", score_name, {"": known, **{name: [name] for name in known}})
     searches = [row for row in searches if row.score_name in names]
-    if form == "json":
-        print_json(
-            {
-                "rubrics": [rubric for name in names for rubric in rubrics.get(name, ())],
-                "searches": searches,
-            }
-        )
-        return
+    final = [rubric for name in names for rubric in rubrics.get(name, ())]
     extracted = list(store.rows(EXTRACTED, ExtractedRubric))
-    for name in names:
-        page = rubrics_markdown(
-            rubrics.get(name, ()),
-            extracted=extracted,
-            searches=[search for search in searches if search.score_name == name],
+
+    def page() -> str:
+        pages = (
+            rubrics_markdown(
+                rubrics.get(name, ()),
+                extracted=extracted,
+                searches=[search for search in searches if search.score_name == name],
+            )
+            for name in names
         )
-        if form == "markdown":
-            print(without_controls(page))
-        else:
-            console().print(Markdown(page), soft_wrap=False)
+        return "\n\n".join(pages)
+
+    print_report(form, {"rubrics": final, "searches": searches}, page)
 
 
 @rubrics_app.command("lint")

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from debrief.cli.presenter import Form, print_report
 from debrief.cli.shared import (
     LakeUrl,
-    chosen,
-    console,
     existing_lake,
-    print_json,
-    print_unwrapped,
 )
-from debrief.errors import InputError, without_controls
-from debrief.markdown import counted
+from debrief.errors import InputError
 
 if TYPE_CHECKING:
-    from debrief.training.leaderboard import LeaderboardRow
-
-FORMS = dict.fromkeys(("text", "markdown", "json"))
+    pass
 
 
 def leaderboard(
@@ -33,7 +26,7 @@ def leaderboard(
             "given more than once. Default: on every verdict.",
         ),
     ] = None,
-    form: Annotated[str, typer.Option("--format", help="text, markdown or json.")] = "text",
+    form: Form = "text",
     lake: LakeUrl = "",
 ) -> None:
     """Compare models, and prompts: how many of their reviewed sessions are complete.
@@ -50,7 +43,6 @@ def leaderboard(
     from debrief.snapshots.model import fingerprint_names
     from debrief.training import leaderboard as board
 
-    chosen("--format", form, FORMS)
     for source in outcomes or ():
         if source not in DECIDING:
             raise InputError(
@@ -67,42 +59,4 @@ def leaderboard(
     names = fingerprint_names(opened)
     sessions = board.compared_sessions(opened, verdicts, board.tasks_of(opened))
     found = board.leaderboard(sessions, names)
-    if form == "json":
-        print_json(found)
-    elif form == "markdown":
-        print(without_controls(board.leaderboard_markdown(found, names)))
-    else:
-        _print(found.about_models, found.models, ("model",), names)
-        _print(found.about_prompts, found.prompts, ("prompts", "tool", "model"), names)
-
-
-def _print(
-    answers: Sequence[str],
-    rows: Sequence[LeaderboardRow],
-    head: Sequence[str],
-    names: Mapping[str, str],
-) -> None:
-    """Print the answers, and a table of the rows of five sessions or more."""
-    from rich import box
-    from rich.table import Table
-
-    from debrief.training.leaderboard import HEADINGS, cells, folded
-
-    out = console()
-    for answer in answers:
-        out.print(answer, soft_wrap=True)
-    shown, few, sessions = folded(rows)
-    if shown:
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for heading in head:
-            table.add_column(heading)
-        for heading in HEADINGS:
-            table.add_column(heading, justify="right")
-        for row in shown:
-            prompts = names.get(row.prompt_fingerprint, row.prompt_fingerprint)[:40]
-            key = (prompts, row.tool, row.model)[-len(head) :]
-            table.add_row(*key, *cells(row))
-        print_unwrapped(out, table)
-    if few:
-        rest = f"{counted(few, 'row')} of fewer than five sessions ({sessions:,} in all)"
-        out.print(rest, style="dim")
+    print_report(form, found, lambda: board.leaderboard_markdown(found, names))

@@ -95,14 +95,19 @@ def _comment(friction: RecurringFriction) -> str:
     return f"<!-- friction {friction.id}: {text} -->"
 
 
+_BREAK = "\\"
+"""Ends a line in Markdown without ending its paragraph."""
+
+
 def advice_markdown(frictions: Iterable[RecurringFriction]) -> str:
     """Return all frictions with what they cost and their lines, repository by repository."""
     parts: list[str] = []
     repository = ""
     for row in frictions:
         if row.repository != repository:
-            parts += [""] * bool(parts) + [f"# {row.repository}\n"]
+            parts += [""] * bool(parts) + [f"## {row.repository}\n"]
             repository = row.repository
-        parts.append(f"- {' '.join(row.what.split())} ({evidence_shown(row)})\n  → {row.line}")
-        parts += [f"  (says the same already: {row.existing})"] if row.existing else []
+        lines = [f"- {' '.join(row.what.split())} ({evidence_shown(row)})", f"→ {row.line}"]
+        lines += [f"mends: {row.existing}"] * bool(row.existing)
+        parts.append(f"{_BREAK}\n  ".join(lines))
     return without_controls("\n".join(parts))

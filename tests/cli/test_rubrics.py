@@ -107,10 +107,15 @@ def test_a_file_that_holds_no_rubrics_is_refused(tmp_path: Path, content: str, r
     assert reason in " ".join(found.stderr.split())
 
 
+def test_a_form_that_is_none_is_refused_with_those_that_there_are() -> None:
+    found = typed("show", "--format", "pdf")
+    assert found.exit_code == 2
+    assert all(form in found.stderr for form in ("pdf", "text", "markdown", "json"))
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (("show", "--format", "pdf"), "'pdf' is not known"),
         (("show",), "holds no rubrics"),
         (("lint",), "holds no rubrics"),
         (("lint", "nowhere.json"), "cannot be read"),

@@ -128,11 +128,14 @@ def typed(lake: Lake, *words: str, fails: bool = False) -> str:
 
 
 def test_friction_is_shown_with_its_cost_and_its_line_by_repository(lake: Lake) -> None:
-    first, _, second = typed(lake).partition("sam/shop")
-    assert first.startswith("sam/blog\n  mypy: command not found\n")
+    first, _, second = typed(lake, "--format", "markdown").partition("sam/shop")
+    assert first.startswith("## sam/blog\n\n- mypy: command not found (2 times")
     assert "Run `uv run mypy`, not `mypy`" in first
     assert "2 times in 2 sessions, 1,000 tokens, $0.25, last on 2026-03-05" in second
     assert "Run `bun test`, not `pnpm test`, which fails here." in second
+    text = " ".join(typed(lake).split())
+    assert "sam/blog • mypy: command not found" in text
+    assert "→ Run uv run mypy, not mypy, which fails here." in text
     assert "sam/blog" not in typed(lake, "--repository", "shop")
     assert "Known: sam/blog, sam/shop." in typed(lake, "--repository", "none", fails=True)
 

@@ -83,7 +83,6 @@ def langfuse_scores(
     verdicts = verdicts_in(lake) if client is not None else {}
     for week in run.weeks:
         if lake.stamp(SESSION_SIGNALS.table, week) is None:
-            view.show_none(week)
             continue
         stored = list(lake.read(table, week, ScoreReceipt))
         if client is None:

@@ -35,7 +35,6 @@ def raw_sessions(context: dg.AssetExecutionContext, stages: Stages) -> dg.Materi
         before = {head.id: head.digest for head in lake.read(SESSIONS_TABLE, week, SessionHead)}
         skipped = read_sessions(run, week)
         if skipped is None:
-            view.show_none(week)
             continue
         heads = list(lake.read(SESSIONS_TABLE, week, SessionHead))
         unread = list(lake.read(UNREAD_TABLE, week, UnreadTranscript))

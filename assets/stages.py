@@ -113,10 +113,10 @@ def fill(
     A week without sessions has no rows, and a stage that is off leaves its rows as they are.
     """
     view = StageView(context, run.lake, stage)
-    for partition in run.weeks if stage.partitions == "week" else (ALL,):
-        if stage.partitions == "week" and run.lake.stamp("raw_sessions", partition) is None:
-            view.show_none(partition)
-        elif why := stage.why_off(run):
+    is_weekly = stage.partitions == "week"
+    read = (week for week in run.weeks if run.lake.stamp("raw_sessions", week) is not None)
+    for partition in read if is_weekly else (ALL,):
+        if why := stage.why_off(run):
             stamp = run.lake.stamp(stage.table, partition)
             view.show_off(partition, stamp.rows if stamp else 0, why)
         else:
@@ -168,10 +168,6 @@ class StageView:
     def show_off(self, partition: str, rows: int, why: str) -> None:
         """Show why a stage is off, and how many rows it has from before."""
         self.show(partition, rows, why, {OFF: why})
-
-    def show_none(self, week: str) -> None:
-        """Show a week without sessions."""
-        self._add(week, {PARTITION_ROWS: 0})
 
     def _add(self, partition: str, metadata: Metadata) -> None:
         if self._stage.partitions == "week":

@@ -47,7 +47,9 @@ METRICS: dict[str, tuple[str, ...]] = {
     "debrief_runs": ("Runs that the instance knows of, by status.", "status"),
     "debrief_last_run_timestamp_seconds": ("When the last run ended so.", "job", "status"),
     "debrief_last_run_seconds": ("How long the last run that succeeded took.", "job"),
-    "debrief_oldest_queued_run_seconds": ("How long the oldest queued run has waited.",),
+    "debrief_oldest_queued_run_seconds": (
+        "How long the oldest run has waited, in the queue or for a worker.",
+    ),
     "debrief_backfills_under_way": ("Backfills that have runs to launch or to wait for.",),
     "debrief_pool_slots": ("Steps that a pool lets run.", "pool"),
     "debrief_pool_used": ("Steps of a pool that run.", "pool"),
@@ -175,8 +177,8 @@ class InstanceMetrics:
             yield ("debrief_runs", status.value.lower()), count
         for job in self._jobs:
             yield from self._last_runs(job)
-        queued = dg.RunsFilter(statuses=[DagsterRunStatus.QUEUED])
-        oldest = self._instance.get_run_records(queued, limit=1, ascending=True)
+        waiting = dg.RunsFilter(statuses=[DagsterRunStatus.QUEUED, DagsterRunStatus.STARTING])
+        oldest = self._instance.get_run_records(waiting, limit=1, ascending=True)
         waited = time.time() - oldest[0].create_timestamp.timestamp() if oldest else 0.0
         yield ("debrief_oldest_queued_run_seconds",), max(0.0, waited)
         backfills = self._instance.get_backfills(limit=_BACKFILLS)

@@ -135,7 +135,8 @@ def main() -> None:
         dg.DagsterInstance.get() as instance,
         dagster_ui(instance, given.workspace) as dagster,
     ):
-        door = Door(make_app(Lake(settings.lake), settings), settings, dagster)
+        lake = Lake(settings.lake)
+        door = Door(make_app(lake, settings), settings, dagster, lake)
         run(door, ServiceLimits(), listener, websockets=True)
 
 

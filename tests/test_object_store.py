@@ -9,11 +9,14 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from msgspec import Struct
+from starlette.testclient import TestClient
 
+from debrief.door.app import Door
 from debrief.errors import ConfigurationError, LakeError
 from debrief.lake import Lake
 from debrief.lake.files import S3_OPTIONS
 from debrief.settings import load_settings
+from debrief.view.app import make_app
 from tests.object_store import (
     Bucket,
     ObjectStoreServer,
@@ -51,6 +54,18 @@ def test_a_store_that_is_away_for_a_while_costs_nothing_but_time(
         assert list(lake.read("things", "w", Thing)) == [Thing("b")]
     finally:
         back.join()
+
+
+def test_health_says_that_the_lake_cannot_be_read(
+    server: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(S3_OPTIONS["config_kwargs"], "retries", {"total_max_attempts": 1})
+    lake, settings = Lake(f"s3://{server.bucket()}/lake"), load_settings()
+    client = TestClient(Door(make_app(lake, settings), settings, lake=lake))
+    assert client.get("/health").text == "ok\n"
+    server.stop()
+    answer = client.get("/health")
+    assert (answer.status_code, answer.text) == (503, "the lake cannot be read\n")
 
 
 def test_a_store_that_stays_away_is_named_with_the_next_move(

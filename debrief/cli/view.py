@@ -35,10 +35,11 @@ def view(
     settings = load_settings()
     with listen(host, port) as listener:
         shown = existing_lake(lake) or (str(settings.home / "demo") if of_demo else settings.lake)
+        opened = Lake(shown)
         if host not in LOCAL and not settings.identity_header:
             warn(OPEN_WARNING)
         run(
-            Door(make_app(Lake(shown), settings), settings),
+            Door(make_app(opened, settings), settings, lake=opened),
             ServiceLimits(),
             listener,
             lambda: console().print(f"{url_of(listener)}  (Ctrl-C stops it)"),

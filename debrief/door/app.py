@@ -13,6 +13,7 @@ from debrief.door.people import Person, Role, person_of
 from debrief.door.refusal import Refusal
 from debrief.door.requests import SAFE, own_hosts, refusal_of
 from debrief.errors import DebriefError
+from debrief.lake import Lake
 from debrief.settings import DAGSTER_PATH, Settings
 from debrief.state import AuditEntry, open_state
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEALTH = "/health"
-"""Answers anybody that the process is there, and says nothing else."""
+"""Answers anybody whether the process is there and can read its lake, and says nothing else."""
 HELD_PATH = "/held"
 """Releases what may hold a secret into training sets."""
 _HEADERS = {
@@ -44,10 +45,18 @@ class Door:
         pages: the application at ``/``.
         settings: the names, the proxies, the roles, and where changes are written down.
         dagster: the application at ``/dagster``, with that prefix in its own paths.
+        lake: that the pages show; without one, health says nothing of it.
     """
 
-    def __init__(self, pages: ASGIApp, settings: Settings, dagster: ASGIApp | None = None) -> None:
+    def __init__(
+        self,
+        pages: ASGIApp,
+        settings: Settings,
+        dagster: ASGIApp | None = None,
+        lake: Lake | None = None,
+    ) -> None:
         self._pages = pages
+        self._lake = lake
         self._settings = settings
         self._dagster = dagster
         self._hosts = own_hosts(settings)
@@ -56,7 +65,8 @@ class Door:
         """Answer a request, or refuse it."""
         path, method = scope["path"], scope.get("method", "")
         if path == HEALTH and method in SAFE:
-            await PlainTextResponse("ok\n")(scope, receive, send)
+            said, status = await run_in_threadpool(_health, self._lake)
+            await PlainTextResponse(said, status)(scope, receive, send)
             return
         headers = Headers(scope=scope)
         is_graphql = path.rstrip("/") == f"{DAGSTER_PATH}/graphql" and scope["type"] == "http"
@@ -91,6 +101,17 @@ class Door:
             open_state(self._settings).record(change)
         except DebriefError as error:
             _log.error("a change by %s was not written down: %s", change.person, error)
+
+
+def _health(lake: Lake | None) -> tuple[str, int]:
+    """Return what health says, and its status."""
+    try:
+        if lake is not None:
+            lake.partitions("raw_sessions")
+    except DebriefError as error:
+        _log.error("health: %s", error)
+        return "the lake cannot be read\n", 503
+    return "ok\n", 200
 
 
 async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,15 @@ def test_pools_daemons_and_the_queue_are_told(instance: dg.DagsterInstance) -> N
     assert found["debrief_oldest_queued_run_seconds", ()] == 0
     assert found["debrief_backfills_under_way", ()] == 0
     assert found["debrief_daemon_healthy", ("SENSOR",)] == 0
+
+
+def test_a_run_that_waits_for_a_worker_is_told_of_like_one_in_the_queue(
+    instance: dg.DagsterInstance,
+) -> None:
+    instance.create_run_for_job(breaks, status=DagsterRunStatus.STARTING)
+    time.sleep(0.01)
+    found = scraped(InstanceMetrics(instance, [], []))
+    assert found["debrief_oldest_queued_run_seconds", ()] > 0
 
 
 def one(value: float) -> list[Sample]:

@@ -52,7 +52,7 @@ def instance(
 
 
 def kind_of(instance: dg.DagsterInstance) -> str:
-    if type(instance.run_launcher).__name__ == "CeleryRunLauncher":
+    if type(instance.run_launcher).__name__ == "WatchedCeleryRunLauncher":
         return "queue"
     return "postgres" if "Postgres" in type(instance.run_storage).__name__ else "local"
 
@@ -109,7 +109,7 @@ def test_dead_and_endless_runs_are_found_and_retried_without_multiplying(
     assert instance.run_monitoring_start_timeout_seconds == waits
     assert instance.run_monitoring_cancel_timeout_seconds == 120
     assert instance.run_monitoring_max_runtime_seconds == 43_200
-    assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] == 60
+    assert instance.run_monitoring_settings["free_slots_after_run_end_seconds"] == 5
     assert instance.run_retries_enabled
     assert instance.run_retries_max_retries == 2
     assert not instance.run_retries_retry_on_asset_or_op_failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -99,16 +100,18 @@ def launched(home: Home, shared: dict[str, str]) -> Said:
     return run_command([sys.executable, "-m", "dagster", "job", "launch", *job, *tags], environment)
 
 
-def test_a_worker_carries_out_a_run_over_the_week_named_alone(
+@pytest.fixture
+def shared(
     tmp_path: Path, postgres_server: EmbeddedPostgres, redis: str
-) -> None:
+) -> Iterator[dict[str, str]]:
+    """What a launcher and its workers have in common, with two sessions to read."""
     transcripts = tmp_path / "transcripts"
     transcripts.mkdir()
     for name, day in {"left out": "10-27", "one": "11-03"}.items():
         lines = [line.replace("2026-11-03", f"2026-{day}") for line in conversation(name)]
         write(transcripts, f"{name}.jsonl", lines)
     with database(postgres_server, "template0") as url:
-        shared = {
+        yield {
             "DAGSTER_DATABASE_URL": url,
             "DEBRIEF_BROKER": redis,
             "DEBRIEF_LAKE": str(tmp_path / "lake"),
@@ -117,25 +120,67 @@ def test_a_worker_carries_out_a_run_over_the_week_named_alone(
             "DEBRIEF_REDACTION_KEY": "5a" * 32,
             "DEBRIEF_LANGFUSE": "off",
         }
-        log = tmp_path / "worker.log"
-        with log.open("wb") as output:
-            worker = subprocess.Popen(
-                [*COMMAND, "worker", "--name", "first"],
-                env=Home(tmp_path / "worker").environment(**shared),
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            said = launched(Home(tmp_path / "commands"), shared)
-            wait_until(lambda: Lake(shared["DEBRIEF_LAKE"]).names("reports"))
-        finally:
-            worker.send_signal(signal.SIGQUIT)
-            worker.wait(LONG)
-        with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT value FROM run_tags WHERE key = 'dagster-celery/task_id'")
-            tasks = cursor.fetchall()
-    assert said.code == 0, said.all + log.read_text()
+
+
+@pytest.fixture
+def worker(tmp_path: Path, shared: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker, in a group of processes of its own."""
+    with (tmp_path / "worker.log").open("wb") as output:
+        process = subprocess.Popen(
+            [*COMMAND, "worker", "--name", "first"],
+            env=Home(tmp_path / "worker").environment(**shared),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    yield process
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGQUIT)
+    process.wait(LONG)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_worker_carries_out_a_run_over_the_week_named_alone(
+    tmp_path: Path, shared: dict[str, str]
+) -> None:
+    said = launched(Home(tmp_path / "commands"), shared)
+    assert said.code == 0, said.all
+    wait_until(lambda: Lake(shared["DEBRIEF_LAKE"]).names("reports"))
+    with (
+        closing(psycopg2.connect(shared["DAGSTER_DATABASE_URL"])) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("SELECT value FROM run_tags WHERE key = 'dagster-celery/task_id'")
+        tasks = cursor.fetchall()
     lake = Lake(shared["DEBRIEF_LAKE"])
     assert lake.partitions("raw_sessions") == [WEEK]
     assert [head.id for head in lake.rows("raw_sessions", SessionHead)] == ["one"]
     assert len(tasks) == 1, "the run is handed to Celery"
+
+
+def test_a_run_whose_worker_was_killed_is_seen_to_have_failed(
+    tmp_path: Path,
+    shared: dict[str, str],
+    worker: subprocess.Popen[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pipelines.celery_launcher._PATIENCE", 3.0)
+    for name, value in shared.items():
+        monkeypatch.setenv(name, value)
+    home = Home(tmp_path / "commands")
+    said = launched(home, shared)
+    assert said.code == 0, said.all
+    with dg.DagsterInstance.from_config(str(home.path / "dagster")) as instance:
+
+        def run() -> dg.DagsterRun:
+            (found,) = instance.get_runs()
+            return found
+
+        def health() -> str:
+            return str(instance.run_launcher.check_run_worker_health(run()).status.name)
+
+        wait_until(lambda: run().status is dg.DagsterRunStatus.STARTED)
+        assert health() == "RUNNING"
+        os.killpg(worker.pid, signal.SIGKILL)
+        assert run().status is dg.DagsterRunStatus.STARTED, "it ended before it could be killed"
+        assert health() == "FAILED"

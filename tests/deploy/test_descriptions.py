@@ -201,7 +201,30 @@ def test_the_pages_believe_the_proxy_alone_and_hold_no_keys_of_models() -> None:
     services = COMPOSE["services"]
     trusted = services["web"]["environment"]["DEBRIEF_TRUSTED_PROXIES"]
     assert services["proxy"]["networks"]["front"] == {"ipv4_address": trusted}
-    assert {n for n in SERVICES if "env_file" in services[n]} == {"code", "worker"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "known_to"),
+    [("lake", {"code", "worker", "web", "metrics"}), ("models", {"code", "worker"})],
+)
+def test_each_service_gets_its_own_keys_and_no_other(keys: str, known_to: set[str]) -> None:
+    services = COMPOSE["services"]
+    files = {n: [file["path"] for file in services[n].get("env_file", ())] for n in SERVICES}
+    assert {name for name, paths in files.items() if f"{keys}.env" in paths} == known_to
+    assert not [name for name, paths in files.items() if ".env" in paths]
+
+
+def test_on_kubernetes_the_recorder_has_its_database_and_no_other_key() -> None:
+    containers = {
+        container["name"]: {each["secretRef"]["name"] for each in container.get("envFrom", ())}
+        for document in BESIDE
+        if document["kind"] == "Deployment"
+        for container in document["spec"]["template"]["spec"]["containers"]
+    }
+    assert containers["api"] == {"debrief-recorder"}
+    assert all("debrief-models" not in secrets for secrets in containers.values())
+    runs = VALUES["dagster-user-deployments"]["deployments"][0]["envSecrets"]
+    assert {each["name"] for each in runs} == {"debrief-lake", "debrief-models"}
 
 
 def compose_client() -> list[str]:

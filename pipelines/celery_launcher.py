@@ -24,8 +24,8 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         health = super().check_run_worker_health(run)
         if health.status.name != "RUNNING":
             return health
-        told = self.celery.AsyncResult(run.tags[DAGSTER_CELERY_TASK_ID_TAG]).info
-        name = told.get("hostname") if isinstance(told, dict) else None
+        state = self.celery.AsyncResult(run.tags[DAGSTER_CELERY_TASK_ID_TAG]).info
+        name = state.get("hostname") if isinstance(state, dict) else None
         if name is None or self.celery.control.ping([name], timeout=_PATIENCE):
             return health
         return type(health)(type(health.status).FAILED, f"The worker {name} does not answer.")

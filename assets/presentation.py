@@ -7,9 +7,10 @@ from typing import Any, get_args
 import dagster as dg
 import msgspec
 
+from debrief.markdown import shorten
 from debrief.stages.shown import Figures, ShownPage, ShownTable
 
-_MOST_ROWS = 50
+_MOST_ROWS, _LONGEST_CELL = 50, 200
 _IN_A_WINDOW = 1_000
 """Characters from which on the UI shows Markdown in a window of its own, where no table is cut."""
 
@@ -46,7 +47,7 @@ def table(shown: ShownTable) -> dg.TableMetadataValue:
 def _cell(value: object) -> str | int | float | None:
     if isinstance(value, float):
         return float(f"{value:.3g}")
-    return value if isinstance(value, str | int | None) else str(value)
+    return value if isinstance(value, int | None) else shorten(str(value), _LONGEST_CELL)
 
 
 def column_schema(row_type: type[msgspec.Struct]) -> dg.TableSchema:

@@ -89,9 +89,9 @@ def fingerprint_leaderboard(
 ) -> dg.MaterializeResult[None]:
     """Compare models and prompts, and write the page of it."""
     run = stages.run(context)
-    result = fill(context, run, FINGERPRINT_LEADERBOARD)
+    # First, so that a process that dies in between does not leave rows that say all is made.
     run.lake.write_bytes(LEADERBOARD_PAGE, leaderboard_page(run).encode())
-    return result
+    return fill(context, run, FINGERPRINT_LEADERBOARD)
 
 
 @asset_of(WEEKLY_REPORT)

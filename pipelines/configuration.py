@@ -55,9 +55,9 @@ class RunConfiguration(Struct, frozen=True, kw_only=True):
             max_calls=limits.max_calls and max(0, limits.max_calls - calls),
         )
 
-    def over(self, where: object, *, force: bool = False) -> RunConfiguration:
-        """Return the same over the sessions for which conditions hold."""
-        scope = ScopeChoice(where=[str(where)] if where else [], force=force)
+    def over(self, where: str, *, force: bool = False) -> RunConfiguration:
+        """Return the same over the sessions for which conditions hold; empty: over all."""
+        scope = ScopeChoice(where=[where] if where else [], force=force)
         return replace(self, stages=self.stages.model_copy(update={"scope": scope}))
 
     def for_dagster(self, **ops: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def run_stages(options: RunOptions, *, of_demo: bool = False) -> None:
     """
     where, weeks = options.conditions, options.weeks
     with options.applied() as settings:
-        configuration = configuration_of(settings).over(where, force=options.force)
+        configuration = configuration_of(settings).over(str(where), force=options.force)
         if options.is_partial:
             _run_selected(settings, configuration, options)
         else:
@@ -379,13 +379,15 @@ def _runs(
     """
     import dagster as dg
 
-    from assets.partitions import neighbours
+    from assets.partitions import neighbours, not_listed
     from pipelines.definitions import defs
     from pipelines.jobs import IN_WHOLE_GRAPH
 
     graph = defs.resolve_asset_graph()
     made = {dg.AssetKey(name) for name in assets} or IN_WHOLE_GRAPH.resolve(graph)
     keys = [key for key in graph.toposorted_asset_keys if key in made]
+    if others := not_listed(weeks):
+        raise InputError("weeks", "are not known to this process", others)
     has_weeks = any(graph.get(key).is_partitioned for key in keys)
     found = neighbours(sorted({*weeks_in(lake), *weeks}), set(weeks)) if has_weeks else [[]]
     if len(found) == 1:

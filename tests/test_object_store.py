@@ -63,6 +63,10 @@ def test_health_says_that_the_lake_cannot_be_read(
     lake, settings = Lake(f"s3://{server.bucket()}/lake"), load_settings()
     client = TestClient(Door(make_app(lake, settings), settings, lake=lake))
     assert client.get("/health").text == "ok\n"
+    asked = server.requests.total()
+    assert client.get("/health").text == "ok\n"
+    assert server.requests.total() == asked, "anybody may ask, and the store is not asked each time"
+    monkeypatch.setattr("debrief.door.app._HEALTH_SECONDS", 0.0)
     server.stop()
     answer = client.get("/health")
     assert (answer.status_code, answer.text) == (503, "the lake cannot be read\n")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debrief.cli.shared import (
+    Conditions,
     DryRun,
     LakeUrl,
     MaxCost,
@@ -43,15 +44,7 @@ def ask(
             "Without one, list what was asked."
         ),
     ] = "",
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="FIELD=VALUE",
-            help="Ask only sessions for which this holds, such as tool=codex or repository=shop; "
-            "may be given more than once.",
-        ),
-    ] = None,
+    where: Conditions = None,
     newest: Annotated[
         int, typer.Option("--newest", min=0, help="Ask only so many, the newest; 0: all.")
     ] = 0,

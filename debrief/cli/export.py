@@ -37,7 +37,7 @@ _STATUSES: Mapping[str, Status | None] = {"any": None, "ready": "ready", "draft"
 _MOST_REASONS = 8
 _INCLUDED = "Known: reasoning, subagents."
 _FEWEST_TOKENS = 256
-_OF_SESSIONS = {"--to", "--lake", "--form", "--task", "--yes", "--public"}
+_OF_SESSIONS = {"--to", "--lake", "--form", "--task"}
 """Options of ``--form atif``."""
 _LEAVE = "Leave it out."
 _SAME = (

@@ -32,4 +32,5 @@ def print_report(form: Form, rows: object, page: Callable[[], str]) -> None:
         return
     from rich.markdown import Markdown
 
-    console().print(Markdown(text), soft_wrap=False)
+    # Words of models are in it: a link shows where it leads.
+    console().print(Markdown(text, hyperlinks=False), soft_wrap=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from debrief.cli.shared import (
+    Conditions,
     DryRun,
     LakeUrl,
     MaxCost,
@@ -45,27 +46,34 @@ class Places:
     score_names: tuple[str, ...] = ()
     """By which sessions are good when rubrics are mined; those of the settings by default."""
 
+    def __post_init__(self) -> None:
+        """Refuse places that are not there.
+
+        Raises:
+            InputError: one is not.
+        """
+        check_no_file(self.lake)
+        _check_folders(self.sessions, "transcripts")
+
     @contextmanager
     def applied(self) -> Iterator[Settings]:
         """Have settings say what was chosen within the block: a run works only on what they name.
 
         Raises:
-            InputError: a folder is not there.
-            ConfigurationError: options contradict each other, or a place cannot be used.
+            ConfigurationError: a place cannot be used.
         """
         from debrief.settings import Settings, given, load_settings
 
-        check_no_file(self.lake)
         known = load_settings()
         values = {
             name: _text(value)
             for name, value in asdict(self).items()
-            if name in Settings.model_fields and value not in (None, "", (), [], False)
+            # 0 is a limit, and not the absence of one.
+            if name in Settings.model_fields and (value or (value == 0 and value is not False))
         }
         if self.local:
             values |= {"langfuse": "off", "webhook": "off"}
         if "model" in values:
-            check_models(self.no_model, values["model"])
             values["no_model"] = "0"
         if here := repository_here():
             own = here / ".debrief" / "judges"
@@ -100,16 +108,7 @@ class RunOptions(Places):
             "than once. Default: every week with a session.",
         ),
     ] = None
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="FIELD=VALUE",
-            help="Only sessions that match: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
-            "several must hold. Fields: tool, model, task, repository, source, fingerprint, "
-            "session.",
-        ),
-    ] = None
+    where: Conditions = None
     force: Annotated[bool, typer.Option("--force", help="Make what is up to date again.")] = False
     clones: Annotated[
         list[str] | None,
@@ -142,12 +141,10 @@ class RunOptions(Places):
         Raises:
             InputError, ConfigurationError: it does not.
         """
+        super().__post_init__()
         check_models(self.no_model, self.model)
         checked_limit(self.max_cost_usd)
-        for folders, what in ((self.sessions, "transcripts"), (self.clones, "clones")):
-            for folder in folders or ():
-                if "://" not in folder and not Path(folder).is_dir():
-                    raise InputError(folder, "is not a folder", f"Name one that holds {what}.")
+        _check_folders(self.clones, "clones")
         if self.newest and (self.week or self.no_model or self.is_partial):
             raise InputError(
                 "--newest",
@@ -193,12 +190,19 @@ class UiOptions(Places):
         Raises:
             InputError: it is not.
         """
+        super().__post_init__()
         existing_lake(self.lake)
 
     @property
     def places(self) -> Places:
         """Return what is shown."""
         return demo_options(self.lake) if self.demo else self
+
+
+def _check_folders(folders: Iterable[str] | None, what: str) -> None:
+    for folder in folders or ():
+        if "://" not in folder and not Path(folder).is_dir():
+            raise InputError(folder, "is not a folder", f"Name one that holds {what}.")
 
 
 def _text(value: object) -> str:

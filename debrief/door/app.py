@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from typing import TYPE_CHECKING
 
 from starlette.concurrency import run_in_threadpool
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 HEALTH = "/health"
 """Answers anybody whether the process is there and can read its lake, and says nothing else."""
+_HEALTH_SECONDS = 10.0
+"""For which what was found of the lake holds."""
 HELD_PATH = "/held"
 """Releases what may hold a secret into training sets."""
 _HEADERS = {
@@ -57,6 +61,8 @@ class Door:
     ) -> None:
         self._pages = pages
         self._lake = lake
+        self._is_healthy, self._health_at = True, float("-inf")
+        self._reads_lake = threading.Lock()
         self._settings = settings
         self._dagster = dagster
         self._hosts = own_hosts(settings)
@@ -65,7 +71,7 @@ class Door:
         """Answer a request, or refuse it."""
         path, method = scope["path"], scope.get("method", "")
         if path == HEALTH and method in SAFE:
-            said, status = await run_in_threadpool(_health, self._lake)
+            said, status = await run_in_threadpool(self._health)
             await PlainTextResponse(said, status)(scope, receive, send)
             return
         headers = Headers(scope=scope)
@@ -96,22 +102,29 @@ class Door:
         if method and method not in SAFE and change and status < 400:
             await run_in_threadpool(self._write_down, AuditEntry(person.name, person.role, change))
 
+    def _health(self) -> tuple[str, int]:
+        """Return what health says, and its status.
+
+        Anybody may ask, so the lake is read now and then, by one request at a time.
+        """
+        is_due = time.monotonic() - self._health_at > _HEALTH_SECONDS
+        if self._lake is not None and is_due and self._reads_lake.acquire(blocking=False):
+            try:
+                self._lake.partitions("raw_sessions")
+                self._is_healthy = True
+            except DebriefError as error:
+                _log.error("health: %s", error)
+                self._is_healthy = False
+            finally:
+                self._health_at = time.monotonic()
+                self._reads_lake.release()
+        return ("ok\n", 200) if self._is_healthy else ("the lake cannot be read\n", 503)
+
     def _write_down(self, change: AuditEntry) -> None:
         try:
             open_state(self._settings).record(change)
         except DebriefError as error:
             _log.error("a change by %s was not written down: %s", change.person, error)
-
-
-def _health(lake: Lake | None) -> tuple[str, int]:
-    """Return what health says, and its status."""
-    try:
-        if lake is not None:
-            lake.partitions("raw_sessions")
-    except DebriefError as error:
-        _log.error("health: %s", error)
-        return "the lake cannot be read\n", 503
-    return "ok\n", 200
 
 
 async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> int:

@@ -1,6 +1,5 @@
-"""Stages: what each table is made from, how, and whether it is current.
+"""Stages: each declared once, by what it reads and how its rows are made.
 
-A stage is made of plain functions, free of Dagster: ``make`` returns a partition's rows, and
-``TableStage`` says with them whether there is anything to make. The assets call them and say in
-Dagster's terms what they made; ``debrief run`` asks them whether there is anything to do at all.
+A declaration is free of Dagster. Assets are made of it, and ``debrief run`` asks it whether there
+is anything to do at all.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib import import_module
@@ -19,7 +20,20 @@ def _declared() -> dict[str, Stage[Any]]:
         for module in iter_modules(stages.__path__)
     )
     values = (value for module in modules for value in vars(module).values())
-    return {value.name: value for value in values if isinstance(value, Stage)}
+    return by_name(value for value in values if isinstance(value, Stage))
+
+
+def by_name(stages: Iterable[Stage[Any]]) -> dict[str, Stage[Any]]:
+    """Return stages by name.
+
+    Raises:
+        ValueError: two have the same name.
+    """
+    found: dict[str, Stage[Any]] = {}
+    for stage in stages:
+        if found.setdefault(stage.name, stage) is not stage:
+            raise ValueError(f"two stages have the name {stage.name}")
+    return found
 
 
 def _in_order(declared: dict[str, Stage[Any]]) -> list[Stage[Any]]:

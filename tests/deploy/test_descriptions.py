@@ -205,7 +205,11 @@ def test_the_pages_believe_the_proxy_alone_and_hold_no_keys_of_models() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "known_to"),
-    [("lake", {"code", "worker", "web", "metrics"}), ("models", {"code", "worker"})],
+    [
+        ("lake", {"code", "worker", "web", "metrics"}),
+        ("models", {"code", "worker"}),
+        ("recorder", {"api"}),
+    ],
 )
 def test_each_service_gets_its_own_keys_and_no_other(keys: str, known_to: set[str]) -> None:
     services = COMPOSE["services"]
@@ -214,7 +218,7 @@ def test_each_service_gets_its_own_keys_and_no_other(keys: str, known_to: set[st
     assert not [name for name, paths in files.items() if ".env" in paths]
 
 
-def test_on_kubernetes_the_recorder_has_its_database_and_no_other_key() -> None:
+def test_on_kubernetes_the_recorder_has_no_key_of_models_or_of_the_lake() -> None:
     containers = {
         container["name"]: {each["secretRef"]["name"] for each in container.get("envFrom", ())}
         for document in BESIDE

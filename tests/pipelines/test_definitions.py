@@ -9,9 +9,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from assets.partitions import PAIRS, WEEKS
-from debrief.stages.catalog import all_stages, place_of
+from debrief.stages.catalog import all_stages, by_name, place_of
 from pipelines.definitions import defs
 
 TOP = Path(__file__).parents[2]
@@ -58,6 +59,13 @@ def test_each_stage_is_an_asset_and_each_asset_a_stage() -> None:
     keys = defs.resolve_asset_graph().materializable_asset_keys
     assert {key.to_user_string() for key in keys} == {stage.name for stage in all_stages()}
     assert set(PARTITIONS) <= {stage.name for stage in all_stages()}
+
+
+def test_two_stages_of_one_name_are_refused() -> None:
+    first, *_ = all_stages()
+    assert by_name([first, first]) == {first.name: first}
+    with pytest.raises(ValueError, match=f"two stages have the name {first.name}"):
+        by_name([first, replace(first, doc="A copy.")])
 
 
 def test_a_stage_comes_after_those_that_it_reads() -> None:

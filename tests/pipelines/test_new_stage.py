@@ -72,7 +72,7 @@ def test_what_the_page_adds_is_there_and_up_to_date_after_a_run(
         "from pipelines.digest import daily_digest, digest\nfrom resources.clock import Clock\n"
     )
     definitions.write_text(listed.replace("import assets\n", f"import assets\n{imports}"))
-    lake, samples = tmp_path / "lake", TOP / "debrief" / "samples" / "sessions"
+    lake, folder = tmp_path / "lake", TOP / "debrief" / "samples" / "data"
     environment = {
         **os.environ,
         "DEBRIEF_HOME": str(tmp_path / "home"),
@@ -92,7 +92,6 @@ def test_what_the_page_adds_is_there_and_up_to_date_after_a_run(
         return done.stdout + done.stderr
 
     run = ("-m", "pipelines.command", "run", "--no-model", "--lake", str(lake))
-    folder = samples if samples.is_dir() else TOP / "debrief" / "samples"
     first = python(*run, "--sessions", str(folder))
     assert "session_lengths " in first
     assert python("-c", SEEN, str(lake)).splitlines() == [

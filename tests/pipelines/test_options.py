@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from debrief.cli.run_options import RunOptions
+from debrief.cli.run_options import RunOptions, UiOptions
+from debrief.errors import InputError
 from debrief.settings import environment, load_settings
 from debrief.stages.configuration import EvaluatorChoice, LakeChoice, ScopeChoice, StageOptions
 from debrief.weekly import Done
@@ -30,6 +31,24 @@ def test_what_was_chosen_holds_within_the_block_alone(
         raise RuntimeError
     assert environment() == before
     assert load_settings().model == "openai/gpt-5"
+
+
+@pytest.mark.parametrize("usd", [0.0, 0.5])
+def test_a_limit_of_nothing_is_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usd: float
+) -> None:
+    monkeypatch.setenv("DEBRIEF_HOME", str(tmp_path))
+    with RunOptions(max_cost_usd=usd).applied() as settings:
+        assert settings.max_cost_usd == usd
+        assert configuration_of(settings).stages.evaluator.max_cost_usd == usd
+    with RunOptions().applied() as settings:
+        assert settings.max_cost_usd is None
+
+
+def test_a_folder_that_is_not_there_is_refused_by_each_command(tmp_path: Path) -> None:
+    for options in (RunOptions, UiOptions):
+        with pytest.raises(InputError, match="is not a folder"):
+            options(sessions=[str(tmp_path / "nowhere")])
 
 
 def test_a_run_asks_a_model_where_one_is_named_or_a_judge_has_its_key(

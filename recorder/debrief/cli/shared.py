@@ -261,6 +261,15 @@ Sessions = Annotated[
         "more than once. Default: the usual folders of this machine's user.",
     ),
 ]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="FIELD=VALUE",
+        help="Only sessions that match: FIELD=VALUE[,VALUE], * and ? as in file names; all of "
+        "several must hold. Fields: tool, model, task, repository, source, fingerprint, session.",
+    ),
+]
 Model = Annotated[
     str,
     typer.Option(

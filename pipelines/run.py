@@ -171,7 +171,7 @@ def _due(
     settings: Settings, lake: Lake, weeks: Sequence[str], configuration: RunConfiguration
 ) -> Due:
     """Return what there is to do; Dagster's storage may be new, and then is filled."""
-    run = stage_run(lake, weeks, configuration)
+    run = StageRun.of(lake, configuration.stages, weeks)
     is_new = not (dagster_home(settings) / CONFIGURATION).exists()
     if weeks and is_new:
         return Due.WEEKS
@@ -222,7 +222,8 @@ def _agreed(
     Raises:
         ConfigurationError: nobody is there to agree.
     """
-    found = rehearse(stage_run(lake, weeks, configuration.with_evaluator(dry_run=True)))
+    counting = configuration.with_evaluator(dry_run=True)
+    found = rehearse(StageRun.of(lake, counting.stages, weeks))
     waiting = next(rehearsal.sessions for rehearsal in found if rehearsal.stage == SCORES)
     estimate = _estimate(configuration, found, len(waiting), margin=_MARGIN_WITH_RUBRICS)
     with shown.pause():
@@ -236,18 +237,6 @@ def _estimate(
 ) -> AskingEstimate:
     model = configuration.stages.evaluator.model or "the judges' models"
     return estimate_of(model, asked_together(found), sessions, **options)
-
-
-def stage_run(lake: Lake, weeks: Sequence[str], configuration: RunConfiguration) -> StageRun:
-    """Return what stages work with, before a run is launched, by the run's configuration."""
-    stages = configuration.stages
-    return StageRun(
-        lake,
-        weeks,
-        sources=stages.sessions,
-        scope=stages.scope.open(),
-        evaluators=stages.evaluator.open,
-    )
 
 
 def _read_first(
@@ -294,14 +283,16 @@ def _run_selected(settings: Settings, configuration: RunConfiguration, options: 
         DebriefError: a run failed, or every question of a stage.
         ConfigurationError: it costs something and nobody agreed.
     """
+    lake = open_lake(settings.lake)
+    found = weeks_with_sessions(lake, configuration) if _may_read(options.select) else ()
+    # Dagster is loaded only now: the weeks that the lake knows are its partitions from then on.
     from assets.partitions import add_pairs, pair_of
     from pipelines.instance import open_instance
 
     stages, of_pairs = _selected(options.select)
-    lake = open_lake(settings.lake)
     known = set(lake.partitions(RAW_SESSIONS.table))
     if RAW_SESSIONS.name in stages:
-        known |= set(weeks_with_sessions(lake, configuration))
+        known.update(found)
     weeks = _weeks(lake, options, known)
     if not (weeks if stages else _pairs(lake, options, weeks)):
         raise _nothing_to_take(lake, options, sorted(known))
@@ -335,6 +326,15 @@ def _run_selected(settings: Settings, configuration: RunConfiguration, options: 
         check_answers(content_of(lake, weeks), configuration.stages.evaluator.open(), evaluated)
 
 
+def _may_read(select: str) -> bool:
+    """Return whether a selection may hold the stage that reads sessions.
+
+    A stage's name, with what follows it, does not.
+    """
+    name = select.rstrip("+")
+    return not name.isidentifier() or name == RAW_SESSIONS.name
+
+
 def _selected(select: str) -> tuple[list[str], list[str]]:
     """Return the stages of weeks or without partitions, and those of pairs.
 
@@ -352,6 +352,8 @@ def _selected(select: str) -> tuple[list[str], list[str]]:
     names = sorted(key.to_user_string() for key in graph.materializable_asset_keys)
     try:
         keys = dg.AssetSelection.from_string(select or "*").resolve(graph)
+        if not keys:
+            raise ValueError("no stage is in all parts of it")
     except (DagsterError, ValueError) as error:
         close = get_close_matches(select, names, n=1)
         move = f"There are: {', '.join(names)}; session_scores+ takes what follows, too."
@@ -448,7 +450,8 @@ def _agreed_to_selected(
         click.exceptions.Exit: it was only to be shown.
     """
     screen = console()
-    run = stage_run(lake, weeks, configuration.with_evaluator(dry_run=True))
+    counting = configuration.with_evaluator(dry_run=True)
+    run = StageRun.of(lake, counting.stages, weeks)
     found = {rehearsal.stage: rehearsal for rehearsal in rehearse(run, stages)} if stages else {}
     for stage in (*stages, *of_pairs):
         if stage not in found:

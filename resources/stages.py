@@ -103,7 +103,8 @@ class Stages(dg.ConfigurableResource):  # type: ignore[type-arg]
             InputError: a condition cannot be read.
         """
         run = context.run
-        return StageRun.of(self.options, weeks, run.run_id, account_of(run))
+        options = self.options
+        return StageRun.of(options.lake.open(), options, weeks, run.run_id, account_of(run))
 
 
 def account_of(run: dg.DagsterRun) -> str:

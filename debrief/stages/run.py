@@ -57,22 +57,27 @@ class StageRun:
 
     @classmethod
     def of(
-        cls, options: StageOptions, weeks: Sequence[str] = (), run: str = "", account: str = ""
+        cls,
+        lake: Lake,
+        options: StageOptions,
+        weeks: Sequence[str] = (),
+        run: str = "",
+        account: str = "",
     ) -> StageRun:
         """Return a run with its options.
 
         Args:
+            lake: that is read and filled.
             options: of the run.
             weeks: that it takes.
             run: its id; empty outside of Dagster.
             account: the run that spending is counted under; the run itself by default.
 
         Raises:
-            ConfigurationError: settings name no such lake.
             InputError: a condition cannot be read.
         """
         return cls(
-            options.lake.open(),
+            lake,
             weeks,
             sources=options.sessions,
             scope=options.scope.open(),

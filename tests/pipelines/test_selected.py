@@ -108,6 +108,19 @@ def test_what_is_missing_is_made_and_what_is_up_to_date_is_left(
     assert files(home, "session_scores") == scored
 
 
+def test_a_week_of_long_ago_that_nobody_has_read_yet_is_read(tmp_path: Path) -> None:
+    transcripts = tmp_path / "transcripts"
+    transcripts.mkdir()
+    for name, month in {"old": "2025-03", "new": "2026-11"}.items():
+        lines = [line.replace("2026-11", month) for line in conversation(name)]
+        write(transcripts, f"{name}.jsonl", lines)
+    given = ("--no-model", "--sessions", str(transcripts))
+    for chosen in ("raw_sessions", "+session_signals"):
+        said = select(tmp_path / chosen, *given, "--select", chosen)
+        assert said.code == 0, said.all
+        assert len(Lake(str(tmp_path / chosen / "lake")).partitions("raw_sessions")) == 2
+
+
 def test_without_a_model_stages_that_ask_one_are_off(home: Path) -> None:
     said = offline(home, "--select", "session_scores")
     assert said.code == 0, said.all
@@ -166,6 +179,8 @@ SCORES = ("--select", "session_scores")
 SETS = ("--select", "training_sets")
 REFUSED = {
     "a stage that is none": (["--select", "scores"], "selects no stage"),
+    "no stage of both": (["--select", "session_scores and labels"], "selects no stage"),
+    "half a selection": (["--select", "session_scores and ("], "selects no stage"),
     "a stage mistyped": (["--select", "sesion_scores"], "Did you mean session_scores?"),
     "Tuesday": ([*SCORES, "--weeks", "2026-10-06"], "Monday"),
     "a range that runs backwards": (
